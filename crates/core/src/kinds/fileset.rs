@@ -1,0 +1,152 @@
+//! The fileset: files at one or several named locations, ours to remove or not.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Draft, Error, Kind, Missing, Name, Payload, Properties, Result};
+
+/// The name of a location, or of a URI, that was given without one.
+pub const UNNAMED: &str = "unknown";
+
+/// The property that says which location is meant when none is named.
+pub const DEFAULT_LOCATION_NAME: &str = "default-location-name";
+
+/// Who owns the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FilesetType {
+    /// We made the directories, and a drop removes them.
+    Managed,
+    /// Somebody else's files: a drop keeps them.
+    External,
+}
+
+/// What a fileset keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fileset {
+    /// Free text.
+    pub comment: Option<String>,
+    /// Who owns the files; fixed at creation.
+    pub fileset_type: FilesetType,
+    /// Name to qualified location (`file:/data/a`); fixed at creation, never empty.
+    pub locations: BTreeMap<String, String>,
+    /// As given, and [`DEFAULT_LOCATION_NAME`].
+    pub properties: Properties,
+}
+
+impl Fileset {
+    /// The location that a request means: the one it names, the only one, or the default.
+    /// [`Error::NotFound`] of the location's name where there is none.
+    pub fn location(&self, named: Option<&str>) -> Result<&str> {
+        let name = match named {
+            Some(name) => name,
+            None if self.locations.len() == 1 => return Ok(self.locations.values().next().map_or("", String::as_str)),
+            None => self.properties.get(DEFAULT_LOCATION_NAME).map_or(UNNAMED, String::as_str),
+        };
+        self.locations
+            .get(name)
+            .map(String::as_str)
+            .ok_or_else(|| Error::NotFound { what: Missing::LocationName, path: name.to_owned() })
+    }
+}
+
+/// One change of a fileset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilesetChange {
+    /// Gives it another name (P4); the files stay where they are.
+    Rename(Name),
+    /// Sets or clears the comment.
+    UpdateComment(Option<String>),
+    /// Sets one property.
+    SetProperty {
+        /// Which.
+        key: String,
+        /// To what.
+        value: String,
+    },
+    /// Removes one property; one that is not there is no error.
+    RemoveProperty(String),
+}
+
+impl Payload for Fileset {
+    const KIND: Kind = Kind::Fileset;
+    type Change = FilesetChange;
+
+    fn apply(draft: &mut Draft<Self>, change: &FilesetChange) -> Result<()> {
+        match change.clone() {
+            FilesetChange::Rename(name) => draft.name = name,
+            FilesetChange::UpdateComment(comment) => draft.payload.comment = comment,
+            FilesetChange::SetProperty { key, value } => {
+                draft.payload.properties.insert(key, value);
+            }
+            FilesetChange::RemoveProperty(key) => {
+                draft.payload.properties.remove(&key);
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.locations.is_empty() {
+            return Err(Error::invalid("storageLocations", "a fileset needs at least one location"));
+        }
+        match self.properties.get(DEFAULT_LOCATION_NAME) {
+            Some(name) if self.locations.contains_key(name) => Ok(()),
+            Some(name) => {
+                let reason = format!("`{DEFAULT_LOCATION_NAME}` names `{name}`, which is none of its locations");
+                Err(Error::invalid("properties", reason))
+            }
+            None => {
+                let reason = format!("`{DEFAULT_LOCATION_NAME}` must say which location is meant by default");
+                Err(Error::invalid("properties", reason))
+            }
+        }
+    }
+
+    fn touched_property(change: &FilesetChange) -> Option<&str> {
+        match change {
+            FilesetChange::SetProperty { key, .. } | FilesetChange::RemoveProperty(key) => Some(key),
+            FilesetChange::Rename(_) | FilesetChange::UpdateComment(_) => None,
+        }
+    }
+
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn sample() -> Fileset {
+        let location = |name: &str| (name.to_owned(), format!("file:/srv/files/{name}"));
+        Fileset {
+            comment: Some("a fileset".to_owned()),
+            fileset_type: FilesetType::Managed,
+            locations: BTreeMap::from([location(UNNAMED), location("archive")]),
+            properties: Properties::from([(DEFAULT_LOCATION_NAME.to_owned(), UNNAMED.to_owned())]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_location_is_found_by_name_alone_or_by_default() {
+        let mut fileset = Fileset::sample();
+        assert_eq!(fileset.location(Some("archive")), Ok("file:/srv/files/archive"));
+        assert_eq!(fileset.location(None), Ok("file:/srv/files/unknown"));
+        assert!(matches!(fileset.location(Some("x")), Err(Error::NotFound { what: Missing::LocationName, .. })));
+        fileset.locations.remove(UNNAMED);
+        assert_eq!(fileset.location(None), Ok("file:/srv/files/archive"));
+    }
+
+    #[test]
+    fn the_default_location_must_be_one_of_the_locations() {
+        let mut draft = Draft::new(Name::new("f").unwrap(), Fileset::sample());
+        let set = |value: &str| FilesetChange::SetProperty { key: DEFAULT_LOCATION_NAME.into(), value: value.into() };
+        assert_eq!(draft.apply_all(&[set("archive")]), Ok(()));
+        assert!(draft.clone().apply_all(&[set("elsewhere")]).is_err());
+        assert!(draft.apply_all(&[FilesetChange::RemoveProperty(DEFAULT_LOCATION_NAME.into())]).is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! What every write is told before anything else: who asks, under which request, and on what condition.
+
+use treeline_core::{EntityTag, Error, Kind, Result};
+
+/// The first argument of every write.
+#[derive(Clone, Debug)]
+pub struct WriteContext {
+    /// Who asks; goes into the audit and the feed.
+    pub principal: String,
+    /// The request that this write belongs to; goes into the feed and the log.
+    pub request_id: String,
+    /// What must hold of the row for the write to happen at all.
+    pub precondition: Precondition,
+}
+
+impl WriteContext {
+    /// A write by `principal` on no condition.
+    pub fn new(principal: impl Into<String>, request_id: impl Into<String>) -> WriteContext {
+        WriteContext {
+            principal: principal.into(),
+            request_id: request_id.into(),
+            precondition: Precondition::None,
+        }
+    }
+}
+
+/// What the client pinned. With one there is no retry: a mismatch is the answer (P2).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Precondition {
+    /// Apply the change to whatever is there.
+    #[default]
+    None,
+    /// The row must be there, in whatever state (`If-Match: *`).
+    Exists,
+    /// The row must be in one of these states (`If-Match`).
+    Tags(Vec<EntityTag>),
+}
+
+impl Precondition {
+    /// Whether the client pinned anything.
+    pub fn is_some(&self) -> bool {
+        match self {
+            Precondition::None => false,
+            Precondition::Exists | Precondition::Tags(_) => true,
+        }
+    }
+
+    /// [`Error::PreconditionFailed`] unless the row's state is one that the client named.
+    pub fn check(&self, kind: Kind, path: &str, actual: EntityTag) -> Result<()> {
+        match self {
+            Precondition::None | Precondition::Exists => Ok(()),
+            Precondition::Tags(tags) if tags.contains(&actual) => Ok(()),
+            Precondition::Tags(tags) => Err(Error::PreconditionFailed {
+                kind,
+                path: path.to_owned(),
+                expected: match tags.as_slice() {
+                    [tag] => Some(*tag),
+                    _ => None,
+                },
+                actual: Some(actual),
+            }),
+        }
+    }
+}
