@@ -1,1 +1,65 @@
-fn main() {}
+//! The developer's commands: `cargo xtask <command>`.
+//!
+//! One file a command and one `match`. What a command needs beyond the Rust toolchain and CPython it installs
+//! itself, under the target directory. Heavy tools stay in packages of their own, which xtask only builds and runs.
+#![expect(
+    clippy::print_stdout,
+    reason = "these commands talk to the developer who typed them"
+)]
+
+mod ci;
+mod command;
+mod python;
+mod schemathesis;
+mod server;
+mod tidy;
+mod workspace;
+
+use anyhow::{Result, bail};
+
+use crate::workspace::Workspace;
+
+/// Name, and what `help` says of it.
+const COMMANDS: &[(&str, &str)] = &[
+    (
+        "ci",
+        "everything that must pass, from the cheap to the expensive: what CI runs",
+    ),
+    ("tidy", "the rules of this repository that no compiler checks"),
+    (
+        "python",
+        "the end-to-end suite with the published Python client; arguments go to pytest (alias: e2e)",
+    ),
+    (
+        "schemathesis",
+        "generated requests against every operation of /openapi.json; arguments go to schemathesis",
+    ),
+    ("help", "this list"),
+];
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let command = arguments.next().unwrap_or_else(|| "help".to_owned());
+    let rest: Vec<String> = arguments.collect();
+    match command.as_str() {
+        "ci" => ci::run(&Workspace::find()?),
+        "tidy" => tidy::run(&Workspace::find()?),
+        "python" | "e2e" => python::run(&Workspace::find()?, &rest),
+        "schemathesis" => schemathesis::run(&Workspace::find()?, &rest),
+        "help" | "--help" | "-h" => {
+            help();
+            Ok(())
+        }
+        unknown => {
+            help();
+            bail!("there is no command `{unknown}`")
+        }
+    }
+}
+
+fn help() {
+    println!("cargo xtask <command>\n");
+    for (name, purpose) in COMMANDS {
+        println!("  {name:<14}{purpose}");
+    }
+}

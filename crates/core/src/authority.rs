@@ -78,12 +78,20 @@ impl FromStr for CatalogType {
     type Err = Error;
 
     fn from_str(word: &str) -> Result<CatalogType> {
-        [CatalogType::Relational, CatalogType::Fileset, CatalogType::Messaging, CatalogType::Model]
-            .into_iter()
-            .find(|catalog_type| catalog_type.as_str().eq_ignore_ascii_case(word))
-            .ok_or_else(|| {
-                Error::invalid("type", format!("`{word}` is none of relational, fileset, messaging, model"))
-            })
+        [
+            CatalogType::Relational,
+            CatalogType::Fileset,
+            CatalogType::Messaging,
+            CatalogType::Model,
+        ]
+        .into_iter()
+        .find(|catalog_type| catalog_type.as_str().eq_ignore_ascii_case(word))
+        .ok_or_else(|| {
+            Error::invalid(
+                "type",
+                format!("`{word}` is none of relational, fileset, messaging, model"),
+            )
+        })
     }
 }
 
@@ -111,7 +119,10 @@ impl Provider {
             (None, CatalogType::Fileset) | (Some("fileset" | "hadoop"), _) => Provider::Fileset,
             (None, CatalogType::Model) | (Some("model"), _) => Provider::Model,
             (None, CatalogType::Relational | CatalogType::Messaging) => {
-                return Err(Error::invalid("provider", format!("a {catalog_type} catalog needs one")));
+                return Err(Error::invalid(
+                    "provider",
+                    format!("a {catalog_type} catalog needs one"),
+                ));
             }
             (Some(word), _) => {
                 let reason = format!("`{word}` is none that this server has: fileset, model");
@@ -121,7 +132,10 @@ impl Provider {
         if provider.catalog_type() == catalog_type {
             Ok(provider)
         } else {
-            Err(Error::invalid("provider", format!("`{provider}` does not make a {catalog_type} catalog")))
+            Err(Error::invalid(
+                "provider",
+                format!("`{provider}` does not make a {catalog_type} catalog"),
+            ))
         }
     }
 }
@@ -149,8 +163,14 @@ mod tests {
 
     #[test]
     fn the_type_alone_is_enough_for_filesets_and_models_only() {
-        assert_eq!(Provider::choose(CatalogType::Fileset, None), Ok(Provider::Fileset));
-        assert_eq!(Provider::choose(CatalogType::Fileset, Some("hadoop")), Ok(Provider::Fileset));
+        assert_eq!(
+            Provider::choose(CatalogType::Fileset, None),
+            Ok(Provider::Fileset)
+        );
+        assert_eq!(
+            Provider::choose(CatalogType::Fileset, Some("hadoop")),
+            Ok(Provider::Fileset)
+        );
         assert_eq!(Provider::choose(CatalogType::Model, None), Ok(Provider::Model));
         assert!(Provider::choose(CatalogType::Relational, None).is_err());
         assert!(Provider::choose(CatalogType::Model, Some("fileset")).is_err());

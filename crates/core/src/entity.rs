@@ -13,7 +13,9 @@ use crate::{Alias, Audit, EntityId, Error, Kind, Name, Properties, Provider, Res
 ///
 /// The store keeps it as the serde text of the type; equal payloads must serialise to equal bytes, since that is
 /// how a change that changes nothing is recognised (INV-3). So: ordered maps and sets only.
-pub trait Payload: Serialize + DeserializeOwned + Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
+pub trait Payload:
+    Serialize + DeserializeOwned + Clone + fmt::Debug + PartialEq + Send + Sync + 'static
+{
     /// The kind that this payload belongs to.
     const KIND: Kind;
 
@@ -28,8 +30,8 @@ pub trait Payload: Serialize + DeserializeOwned + Clone + fmt::Debug + PartialEq
         Ok(())
     }
 
-    /// The property that a change sets or removes, for the rules of [`crate::property_rules`].
-    fn touched_property(change: &Self::Change) -> Option<&str>;
+    /// The property that a change sets, with its value, or removes, for the rules of [`crate::property_rules`].
+    fn touched_property(change: &Self::Change) -> Option<(&str, Option<&str>)>;
 
     /// The free properties.
     fn properties(&self) -> &Properties;
@@ -68,7 +70,10 @@ pub struct Entity<P> {
 impl<P> Entity<P> {
     /// The tag that names exactly this state of this row.
     pub fn tag(&self) -> EntityTag {
-        EntityTag { id: self.id, version: self.version }
+        EntityTag {
+            id: self.id,
+            version: self.version,
+        }
     }
 }
 
@@ -95,7 +100,11 @@ pub struct Draft<P> {
 impl<P: Payload> Draft<P> {
     /// A draft of an enabled entity.
     pub fn new(name: Name, payload: P) -> Draft<P> {
-        Draft { name, in_use: true, payload }
+        Draft {
+            name,
+            in_use: true,
+            payload,
+        }
     }
 
     /// Applies the changes of one request in their order, then checks the whole.
@@ -143,7 +152,10 @@ mod tests {
 
     #[test]
     fn a_tag_reads_back_what_it_writes() {
-        let tag = EntityTag { id: EntityId::new(12).unwrap(), version: Version::new(3).unwrap() };
+        let tag = EntityTag {
+            id: EntityId::new(12).unwrap(),
+            version: Version::new(3).unwrap(),
+        };
         assert_eq!(tag.to_string(), "12-3");
         assert_eq!("12-3".parse(), Ok(tag));
         for text in ["", "12", "12-", "-3", "0-1", "1-0", "a-b", "12-3-4"] {

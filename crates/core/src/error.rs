@@ -157,22 +157,33 @@ pub enum Taken {
 impl Error {
     /// Shorthand for [`Error::Invalid`].
     pub fn invalid(field: impl Into<String>, reason: impl Into<String>) -> Error {
-        Error::Invalid { field: field.into(), reason: reason.into() }
+        Error::Invalid {
+            field: field.into(),
+            reason: reason.into(),
+        }
     }
 
     /// Shorthand for [`Error::NotFound`] of an entity.
     pub fn not_found(kind: Kind, path: impl Into<String>) -> Error {
-        Error::NotFound { what: Missing::Entity(kind), path: path.into() }
+        Error::NotFound {
+            what: Missing::Entity(kind),
+            path: path.into(),
+        }
     }
 
     /// Shorthand for [`Error::AlreadyExists`] of an entity.
     pub fn already_exists(kind: Kind, path: impl Into<String>) -> Error {
-        Error::AlreadyExists { what: Taken::Entity(kind), path: path.into() }
+        Error::AlreadyExists {
+            what: Taken::Entity(kind),
+            path: path.into(),
+        }
     }
 
     /// Shorthand for [`Error::Internal`].
     pub fn internal(detail: impl Into<String>) -> Error {
-        Error::Internal { detail: detail.into() }
+        Error::Internal {
+            detail: detail.into(),
+        }
     }
 
     /// Whether the same request may succeed a little later without anybody changing it.

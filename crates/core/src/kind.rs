@@ -190,7 +190,13 @@ mod tests {
     fn lineage_runs_from_the_top_down() {
         assert_eq!(
             Kind::ModelVersion.lineage(),
-            [Kind::Metalake, Kind::Catalog, Kind::Schema, Kind::Model, Kind::ModelVersion]
+            [
+                Kind::Metalake,
+                Kind::Catalog,
+                Kind::Schema,
+                Kind::Model,
+                Kind::ModelVersion
+            ]
         );
     }
 }

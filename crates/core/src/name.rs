@@ -147,7 +147,10 @@ impl Alias {
         };
         match reason {
             None => Ok(Alias(text)),
-            Some(reason) => Err(Error::invalid("aliases", format!("`{}` {reason}", shortened(&text)))),
+            Some(reason) => Err(Error::invalid(
+                "aliases",
+                format!("`{}` {reason}", shortened(&text)),
+            )),
         }
     }
 
@@ -211,7 +214,12 @@ mod tests {
 
     #[test]
     fn sixty_four_characters_are_a_name_and_sixty_five_are_not() {
-        for rule in [NameRule::Metalake, NameRule::Catalog, NameRule::Default, NameRule::NoSlash] {
+        for rule in [
+            NameRule::Metalake,
+            NameRule::Catalog,
+            NameRule::Default,
+            NameRule::NoSlash,
+        ] {
             assert!(rule.check(&"a".repeat(64)).is_ok());
             assert!(rule.check(&"a".repeat(65)).is_err());
             assert!(rule.check("").is_err());
@@ -229,8 +237,20 @@ mod tests {
         assert!(NameRule::Catalog.check("a=b").is_err());
         assert!(NameRule::Default.check("a/b=c-d").is_ok());
         assert!(NameRule::NoSlash.check("a/b").is_err());
-        assert!(NameRule::Metalake.check("system").unwrap_err().to_string().contains("reserved"));
-        assert!(NameRule::Catalog.check("*").unwrap_err().to_string().contains("reserved"));
+        assert!(
+            NameRule::Metalake
+                .check("system")
+                .unwrap_err()
+                .to_string()
+                .contains("reserved")
+        );
+        assert!(
+            NameRule::Catalog
+                .check("*")
+                .unwrap_err()
+                .to_string()
+                .contains("reserved")
+        );
     }
 
     #[test]

@@ -43,9 +43,14 @@ impl FromStr for Operation {
     type Err = Error;
 
     fn from_str(word: &str) -> Result<Operation> {
-        [Operation::Create, Operation::Alter, Operation::Rename, Operation::Drop]
-            .into_iter()
-            .find(|operation| operation.as_str() == word)
-            .ok_or_else(|| Error::invalid("operation", format!("`{word}` is none of the feed's verbs")))
+        [
+            Operation::Create,
+            Operation::Alter,
+            Operation::Rename,
+            Operation::Drop,
+        ]
+        .into_iter()
+        .find(|operation| operation.as_str() == word)
+        .ok_or_else(|| Error::invalid("operation", format!("`{word}` is none of the feed's verbs")))
     }
 }

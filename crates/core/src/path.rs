@@ -15,7 +15,10 @@ pub struct Path {
 impl Path {
     /// The path of a metalake.
     pub fn metalake(name: Name) -> Path {
-        Path { kind: Kind::Metalake, names: vec![name] }
+        Path {
+            kind: Kind::Metalake,
+            names: vec![name],
+        }
     }
 
     /// Looks a path up by its segments, top first. A segment that no rule would have let in cannot exist, so the
@@ -40,7 +43,12 @@ impl Path {
     /// If `kind` does not hang under this path's kind.
     #[must_use]
     pub fn child(&self, kind: Kind, name: Name) -> Path {
-        assert_eq!(kind.parent(), Some(self.kind), "{kind} does not hang under {}", self.kind);
+        assert_eq!(
+            kind.parent(),
+            Some(self.kind),
+            "{kind} does not hang under {}",
+            self.kind
+        );
         let mut names = self.names.clone();
         names.push(name);
         Path { kind, names }
@@ -49,7 +57,10 @@ impl Path {
     /// The path above; none for a metalake.
     pub fn parent(&self) -> Option<Path> {
         let kind = self.kind.parent()?;
-        Some(Path { kind, names: self.names[..self.names.len() - 1].to_vec() })
+        Some(Path {
+            kind,
+            names: self.names[..self.names.len() - 1].to_vec(),
+        })
     }
 
     /// The same place under another name.
@@ -58,7 +69,10 @@ impl Path {
         let mut names = self.names.clone();
         names.pop();
         names.push(name);
-        Path { kind: self.kind, names }
+        Path {
+            kind: self.kind,
+            names,
+        }
     }
 
     /// The kind of what the path names.
@@ -89,8 +103,16 @@ impl Path {
     #[must_use]
     pub fn up_to(&self, kind: Kind) -> Path {
         let depth = kind.lineage().len();
-        assert_eq!(self.kind.lineage().get(depth - 1), Some(&kind), "{kind} is not above {}", self.kind);
-        Path { kind, names: self.names[..depth].to_vec() }
+        assert_eq!(
+            self.kind.lineage().get(depth - 1),
+            Some(&kind),
+            "{kind} is not above {}",
+            self.kind
+        );
+        Path {
+            kind,
+            names: self.names[..depth].to_vec(),
+        }
     }
 }
 
@@ -113,7 +135,13 @@ mod tests {
     #[test]
     fn a_segment_that_cannot_be_a_name_is_not_found_at_its_level() {
         let error = Path::of(Kind::Schema, &["ml", " ", "s"]).unwrap_err();
-        assert!(matches!(error, Error::NotFound { what: crate::Missing::Entity(Kind::Catalog), .. }));
+        assert!(matches!(
+            error,
+            Error::NotFound {
+                what: crate::Missing::Entity(Kind::Catalog),
+                ..
+            }
+        ));
     }
 
     #[test]

@@ -86,19 +86,37 @@ impl PropertyRules {
 }
 
 const fn free(key: &'static str, value: PropertyValue) -> PropertyRule {
-    PropertyRule { key, reserved: false, hidden: false, immutable: false, value }
+    PropertyRule {
+        key,
+        reserved: false,
+        hidden: false,
+        immutable: false,
+        value,
+    }
 }
 
 const fn reserved(key: &'static str) -> PropertyRule {
-    PropertyRule { key, reserved: true, hidden: false, immutable: false, value: PropertyValue::Text }
+    PropertyRule {
+        key,
+        reserved: true,
+        hidden: false,
+        immutable: false,
+        value: PropertyValue::Text,
+    }
 }
 
 const fn reserved_hidden(key: &'static str) -> PropertyRule {
-    PropertyRule { hidden: true, ..reserved(key) }
+    PropertyRule {
+        hidden: true,
+        ..reserved(key)
+    }
 }
 
 const fn immutable(key: &'static str) -> PropertyRule {
-    PropertyRule { immutable: true, ..free(key, PropertyValue::Text) }
+    PropertyRule {
+        immutable: true,
+        ..free(key, PropertyValue::Text)
+    }
 }
 
 const CLOUDS: &[&str] = &["aws", "azure", "gcp", "on_premise", "other"];
@@ -153,15 +171,23 @@ fn check_key(key: &str) -> Result<()> {
 fn check_value(key: &str, value: &str, expected: PropertyValue) -> Result<()> {
     let (fits, wanted) = match expected {
         PropertyValue::Text => (true, String::new()),
-        PropertyValue::Bool => {
-            (["true", "false"].iter().any(|word| word.eq_ignore_ascii_case(value)), "true or false".to_owned())
-        }
+        PropertyValue::Bool => (
+            ["true", "false"]
+                .iter()
+                .any(|word| word.eq_ignore_ascii_case(value)),
+            "true or false".to_owned(),
+        ),
         PropertyValue::Integer => (value.parse::<u64>().is_ok(), "a whole number".to_owned()),
-        PropertyValue::OneOf(words) => {
-            (words.iter().any(|word| word.eq_ignore_ascii_case(value)), words.join(", "))
-        }
+        PropertyValue::OneOf(words) => (
+            words.iter().any(|word| word.eq_ignore_ascii_case(value)),
+            words.join(", "),
+        ),
     };
-    if fits { Ok(()) } else { Err(refused(key, &format!("must be {wanted}"))) }
+    if fits {
+        Ok(())
+    } else {
+        Err(refused(key, &format!("must be {wanted}")))
+    }
 }
 
 fn refused(key: &str, reason: &str) -> Error {
@@ -179,7 +205,12 @@ mod tests {
     #[test]
     fn reserved_keys_are_refused_at_creation_and_in_an_alter() {
         let rules = property_rules(Some(Provider::Fileset), Kind::Catalog);
-        for key in ["in-use", "metalake-in-use", "gravitino.identifier", "location-unknown"] {
+        for key in [
+            "in-use",
+            "metalake-in-use",
+            "gravitino.identifier",
+            "location-unknown",
+        ] {
             assert!(rules.check_create(&one(key, "x")).is_err(), "{key}");
             assert!(rules.check_alter(key, Some("x")).is_err(), "{key}");
             assert!(rules.check_alter(key, None).is_err(), "{key}");

@@ -22,7 +22,10 @@ impl Version {
         if value > 0 {
             Ok(Version(value))
         } else {
-            Err(Error::invalid("version", format!("{value} is not a positive number")))
+            Err(Error::invalid(
+                "version",
+                format!("{value} is not a positive number"),
+            ))
         }
     }
 

@@ -1,14 +1,28 @@
-//! The operations that a server offers, each asking once who decides.
+//! The operations that every kind has. What filesets and models have beside them is in `filesets` and `models`.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use treeline_core::kinds::{Catalog, CatalogChange, Fileset, FilesetType, ModelVersion};
-use treeline_core::{Alias, Entity, Error, Kind, Name, Path, Payload, Properties, Result};
-use treeline_storage::WriteContext;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use treeline_connectors::{AllowedRoots, LocalFiles, Locations};
+use treeline_core::kinds::{Catalog, Schema};
+use treeline_core::{
+    Authority, Draft, Entity, Error, Kind, Name, NewEntity, Path, Payload, Provider, Result, authority,
+};
+use treeline_storage::{DropRule, Resolved, Store, WriteContext};
+
+use crate::directories::Directories;
+use crate::settings::Settings;
+use crate::{guard, locations};
 
 /// Every operation of the catalog. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Dispatcher {}
+pub struct Dispatcher {
+    pub(crate) store: Store,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) directories: Directories,
+}
 
 /// What a drop does with what hangs below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,128 +33,217 @@ pub enum DropMode {
     Cascade,
 }
 
-/// What a client says of a fileset to create; the rest follows from its schema and catalog.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NewFileset {
-    /// Free text.
-    pub comment: Option<String>,
-    /// Managed unless said otherwise.
-    pub fileset_type: Option<FilesetType>,
-    /// The location without a name.
-    pub storage_location: Option<String>,
-    /// The locations by name.
-    pub storage_locations: BTreeMap<String, String>,
-    /// Free properties.
-    pub properties: Properties,
-}
-
-/// One file or directory of a fileset.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileEntry {
-    /// Its last segment.
-    pub name: String,
-    /// Whether it is a directory.
-    pub is_dir: bool,
-    /// In bytes; 0 for a directory.
-    pub size: u64,
-    /// Milliseconds since 1970, on the file system's clock.
-    pub modified_at_ms: i64,
-}
-
-/// What to try out.
-#[derive(Clone, Debug)]
-pub enum TestConnection {
-    /// A catalog that is not there yet.
-    New(Path, Catalog),
-    /// A catalog that is there, with these changes.
-    Existing(Path, Vec<CatalogChange>),
-}
-
-fn later<T>() -> Result<T> {
-    Err(Error::internal("not wired yet"))
-}
-
 impl Dispatcher {
-    /// Creates a metalake, catalog, schema or model (P1) and answers it as it was written.
-    pub async fn create<P: Payload>(&self, context: &WriteContext, path: &Path, payload: P) -> Result<Entity<P>> {
-        let _ = (context, path, payload);
-        later()
+    /// Puts the operations on top of a store.
+    pub fn new(store: Store, settings: Settings) -> Dispatcher {
+        let roots = AllowedRoots::new(settings.allowed_roots.clone(), &settings.data_dir);
+        let places = Locations::new().with("file", Arc::new(LocalFiles::new(roots)));
+        let wait = Duration::from_millis(settings.directory_wait_ms);
+        let directories = Directories::new(store.clone(), places, TaskTracker::new(), wait);
+        Dispatcher {
+            store,
+            settings: Arc::new(settings),
+            directories,
+        }
     }
 
-    /// Creates a fileset and its directories.
-    pub async fn create_fileset(&self, context: &WriteContext, path: &Path, new: NewFileset) -> Result<Entity<Fileset>> {
-        let _ = (context, path, new);
-        later()
+    /// Creates a metalake, catalog, schema or model and answers it as it was written (P1).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`], [`Error::NotFound`] of the level that is missing, [`Error::NotInUse`] of the level
+    /// that is disabled, [`Error::Invalid`] for a name or a property against the provider's rules.
+    pub async fn create<P: Payload>(
+        &self,
+        context: &WriteContext,
+        path: &Path,
+        payload: P,
+    ) -> Result<Entity<P>> {
+        let parent = self.parent(path).await?;
+        let provider = payload
+            .provider()
+            .or_else(|| parent.as_ref().and_then(Resolved::provider));
+        require_managed(provider, P::KIND)?;
+        guard::check_new(provider, path.name(), &payload)?;
+        guard::check_locations(provider, P::KIND, payload.properties())?;
+        let new = NewEntity {
+            name: path.name().clone(),
+            payload,
+        };
+        self.store.create(context, parent.as_ref(), new).await
     }
 
-    /// Links a version to a model: the next number, a strict create and its aliases in one transaction.
-    pub async fn link(&self, context: &WriteContext, model: &Path, version: ModelVersion) -> Result<Entity<ModelVersion>> {
-        let _ = (context, model, version);
-        later()
-    }
-
-    /// Reads one entity.
+    /// Reads one entity. What is disabled itself can be read; what lies below it cannot.
     pub async fn load<P: Payload>(&self, path: &Path) -> Result<Entity<P>> {
-        let _ = path;
-        later()
+        self.resolve(path).await?.entity()
     }
 
-    /// The path of the version that an alias means now.
-    pub async fn version_of_alias(&self, model: &Path, alias: &Alias) -> Result<Path> {
-        let _ = (model, alias);
-        later()
-    }
-
-    /// The names under a parent (none: the root), in byte order (model versions: by number).
+    /// The names of one kind under a parent (none: the root), in byte order; model versions by number.
     pub async fn list_names(&self, parent: Option<&Path>, kind: Kind) -> Result<Vec<Name>> {
-        let _ = (parent, kind);
-        later()
+        let parent = self.container(parent, kind).await?;
+        let mut names = self.store.list_names(parent.as_ref(), kind).await?;
+        if kind == Kind::ModelVersion {
+            names.sort_by_key(number);
+        }
+        Ok(names)
     }
 
-    /// The entities under a parent (none: the root), in byte order of their names (model versions: by number).
+    /// The entities of one kind under a parent (none: the root), in the order of [`Dispatcher::list_names`].
     pub async fn list<P: Payload>(&self, parent: Option<&Path>) -> Result<Vec<Entity<P>>> {
-        let _ = parent;
-        later()
+        let parent = self.container(parent, P::KIND).await?;
+        let mut entities = self.store.list(parent.as_ref()).await?;
+        if P::KIND == Kind::ModelVersion {
+            entities.sort_by_key(|entity: &Entity<P>| number(&entity.name));
+        }
+        Ok(entities)
     }
 
-    /// Applies the changes of one request (P2, P4) and answers the entity as it then is.
-    pub async fn alter<P: Payload>(&self, context: &WriteContext, path: &Path, changes: Vec<P::Change>) -> Result<Entity<P>> {
-        let _ = (context, path, changes);
-        later()
+    /// Applies the changes of one request, as one step of the version, and answers the entity as it then is (P2, P4).
+    ///
+    /// # Errors
+    /// What a change refuses; [`Error::NotFound`]; [`Error::NotInUse`]; [`Error::AlreadyExists`] for a name or an
+    /// alias that is taken; [`Error::PreconditionFailed`]; [`Error::Conflict`] past the bounded attempts.
+    pub async fn alter<P: Payload>(
+        &self,
+        context: &WriteContext,
+        path: &Path,
+        changes: Vec<P::Change>,
+    ) -> Result<Entity<P>> {
+        let resolved = self.resolve(path).await?;
+        let provider = resolved.provider();
+        guard::check_changes::<P>(provider, &changes)?;
+        let change = move |draft: &mut Draft<P>| {
+            draft.apply_all(&changes)?;
+            guard::check_locations(provider, P::KIND, draft.payload.properties())
+        };
+        self.store.alter(context, resolved, change).await
     }
 
-    /// Drops an entity (P3). `false` if there was none, unless the client pinned a version.
+    /// Drops an entity, and what hangs below it as the mode says (P3). `false` if there was none.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] and [`Error::NotEmpty`] without cascade; with a pinned version, [`Error::NotFound`] and
+    /// [`Error::PreconditionFailed`]; [`Error::NotFound`] of a level above; [`Error::NotInUse`].
     pub async fn drop(&self, context: &WriteContext, path: &Path, mode: DropMode) -> Result<bool> {
-        let _ = (context, path, mode);
-        later()
+        let resolved = match self.resolve_for_drop(path).await {
+            Err(Error::NotFound {
+                what: treeline_core::Missing::Entity(kind),
+                ..
+            }) if kind == path.kind() && !context.precondition.is_some() => {
+                return Ok(false);
+            }
+            other => other?,
+        };
+        let mut rule = guard::drop_rule(path.kind(), mode);
+        self.prune_schema(&resolved, &mut rule)?;
+        let (id, holds_files) = (resolved.id(), may_hold_files(&resolved));
+        let dropped = self.store.drop(context, resolved, rule).await?;
+        if dropped && holds_files {
+            self.directories.remove_caused_by(id).await;
+        }
+        Ok(dropped)
     }
 
-    /// Where a file of a fileset is. `rename` says that the client means to rename it, which needs a sub-path.
-    pub async fn file_location(&self, fileset: &Path, sub_path: &str, location_name: Option<&str>, rename: bool) -> Result<String> {
-        let _ = (fileset, sub_path, location_name, rename);
-        later()
-    }
-
-    /// One level of the files of a fileset.
-    pub async fn list_files(&self, fileset: &Path, sub_path: &str, location_name: Option<&str>) -> Result<Vec<FileEntry>> {
-        let _ = (fileset, sub_path, location_name);
-        later()
-    }
-
-    /// Where the artifact of a model version is.
-    pub async fn version_uri(&self, version: &Path, uri_name: Option<&str>) -> Result<String> {
-        let _ = (version, uri_name);
-        later()
-    }
-
-    /// Tries out a catalog without keeping anything. [`Error::Unsupported`] where the provider has no probe.
-    pub async fn test_connection(&self, test: TestConnection) -> Result<()> {
-        let _ = test;
-        later()
-    }
-
-    /// Whether the database answers, within the bound of the readiness probe.
+    /// Whether the database answers.
     pub async fn ready(&self) -> Result<()> {
-        later()
+        self.store.ping().await
     }
+
+    /// Sweeps unfinished tasks at start and periodically, and purges dropped rows past retention, until told to stop.
+    pub async fn run_background(self, stop: CancellationToken) {
+        let interval = Duration::from_millis(self.settings.sweep_interval_ms);
+        loop {
+            self.directories.sweep().await;
+            match self.store.purge(self.settings.retention_ms).await {
+                Ok(0) => {}
+                Ok(purged) => tracing::info!(purged, "purged dropped rows past retention"),
+                Err(error) => tracing::warn!(%error, "could not purge dropped rows"),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(interval) => {}
+            }
+        }
+    }
+
+    /// Waits for the file work that requests have begun.
+    pub async fn settle(&self) {
+        self.directories.settle().await;
+    }
+
+    /// Resolves a path and passes the gates above it.
+    pub(crate) async fn resolve(&self, path: &Path) -> Result<Resolved> {
+        let resolved = self.store.resolve(path).await?;
+        guard::ancestors_in_use(&resolved)?;
+        Ok(resolved)
+    }
+
+    /// A schema's own directory goes with it, so its drop needs what the levels above say about places.
+    async fn resolve_for_drop(&self, path: &Path) -> Result<Resolved> {
+        if path.kind() != Kind::Schema {
+            return self.resolve(path).await;
+        }
+        let resolved = self.store.resolve_with_payloads(path).await?;
+        guard::ancestors_in_use(&resolved)?;
+        Ok(resolved)
+    }
+
+    /// Resolves the parent of something new; none under the root.
+    async fn parent(&self, path: &Path) -> Result<Option<Resolved>> {
+        match path.parent() {
+            None => Ok(None),
+            Some(parent) => {
+                let parent = self.store.resolve(&parent).await?;
+                guard::in_use(&parent)?;
+                Ok(Some(parent))
+            }
+        }
+    }
+
+    /// Resolves what a list looks into; none for the root.
+    async fn container(&self, parent: Option<&Path>, kind: Kind) -> Result<Option<Resolved>> {
+        let Some(path) = parent else { return Ok(None) };
+        let resolved = self.store.resolve(path).await?;
+        guard::in_use(&resolved)?;
+        require_managed(resolved.provider(), kind)?;
+        Ok(Some(resolved))
+    }
+
+    fn prune_schema(&self, resolved: &Resolved, rule: &mut DropRule) -> Result<()> {
+        if resolved.path().kind() == Kind::Schema && resolved.provider() == Some(Provider::Fileset) {
+            let (catalog, schema): (Catalog, Schema) = (resolved.payload()?, resolved.payload()?);
+            if !locations::files_are_left_alone(&catalog.properties) {
+                let names = locations::Names::of(resolved.path());
+                let places = locations::schema_places(&catalog.properties, &schema.properties, &names);
+                rule.prune = places
+                    .into_iter()
+                    .filter(|place| self.directories.reaches(place))
+                    .collect();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a drop of this may leave directories behind.
+fn may_hold_files(resolved: &Resolved) -> bool {
+    match resolved.provider() {
+        Some(provider) => provider == Provider::Fileset,
+        None => true,
+    }
+}
+
+/// Everything that this server has is managed; a mirrored kind comes with its connector.
+pub(crate) fn require_managed(provider: Option<Provider>, kind: Kind) -> Result<()> {
+    match provider.map(|provider| authority(provider, kind)).transpose()? {
+        Some(Authority::Managed) | None => Ok(()),
+        Some(Authority::Mirrored) => Err(Error::Unsupported {
+            operation: format!("a mirrored {kind}"),
+            reason: "this server has no connector for it".to_owned(),
+        }),
+    }
+}
+
+/// Versions are named by their numbers, which sort otherwise than text.
+fn number(name: &Name) -> u32 {
+    name.as_str().parse().unwrap_or(u32::MAX)
 }

@@ -1,6 +1,18 @@
-//! Decides who is the authority, and carries each operation to it.
+#![doc = include_str!("../README.md")]
 
 mod dispatcher;
+mod filesets;
+mod models;
+mod probe;
 
-pub use dispatcher::{DropMode, Dispatcher, FileEntry, NewFileset, TestConnection};
+mod directories;
+mod guard;
+mod locations;
+mod settings;
+
+pub use dispatcher::{Dispatcher, DropMode};
+pub use filesets::NewFileset;
+pub use probe::TestConnection;
+pub use settings::Settings;
+pub use treeline_connectors::FileStat;
 pub use treeline_storage::{Precondition, WriteContext};

@@ -1,5 +1,39 @@
-//! Entities, their versions and their feed, in a SQL database.
+#![doc = include_str!("../README.md")]
+
+mod store;
 
 mod context;
+mod resolve;
 
+mod alter;
+mod create;
+mod drop;
+mod link;
+mod read;
+mod tasks;
+
+mod check;
+mod feed;
+mod lock;
+mod migrate;
+mod record;
+mod side;
+
+mod transaction;
+
+mod dialect;
+mod failure;
+mod ids;
+mod session;
+mod sql;
+mod sqlite;
+mod value;
+
+pub use check::Finding;
 pub use context::{Precondition, WriteContext};
+pub use drop::DropRule;
+pub use migrate::MigrateReport;
+pub use resolve::{Level, Resolved};
+pub use side::NewLocation;
+pub use store::{CreatedWithLocations, Store, StoreOptions};
+pub use tasks::{Task, TaskFilter, TaskKind};

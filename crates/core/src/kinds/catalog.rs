@@ -68,9 +68,10 @@ impl Payload for Catalog {
         Ok(())
     }
 
-    fn touched_property(change: &CatalogChange) -> Option<&str> {
+    fn touched_property(change: &CatalogChange) -> Option<(&str, Option<&str>)> {
         match change {
-            CatalogChange::SetProperty { key, .. } | CatalogChange::RemoveProperty(key) => Some(key),
+            CatalogChange::SetProperty { key, value } => Some((key, Some(value))),
+            CatalogChange::RemoveProperty(key) => Some((key, None)),
             CatalogChange::Rename(_) | CatalogChange::UpdateComment(_) | CatalogChange::SetInUse(_) => None,
         }
     }

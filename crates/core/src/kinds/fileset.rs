@@ -42,13 +42,21 @@ impl Fileset {
     pub fn location(&self, named: Option<&str>) -> Result<&str> {
         let name = match named {
             Some(name) => name,
-            None if self.locations.len() == 1 => return Ok(self.locations.values().next().map_or("", String::as_str)),
-            None => self.properties.get(DEFAULT_LOCATION_NAME).map_or(UNNAMED, String::as_str),
+            None if self.locations.len() == 1 => {
+                return Ok(self.locations.values().next().map_or("", String::as_str));
+            }
+            None => self
+                .properties
+                .get(DEFAULT_LOCATION_NAME)
+                .map_or(UNNAMED, String::as_str),
         };
         self.locations
             .get(name)
             .map(String::as_str)
-            .ok_or_else(|| Error::NotFound { what: Missing::LocationName, path: name.to_owned() })
+            .ok_or_else(|| Error::NotFound {
+                what: Missing::LocationName,
+                path: name.to_owned(),
+            })
     }
 }
 
@@ -90,12 +98,16 @@ impl Payload for Fileset {
 
     fn check(&self) -> Result<()> {
         if self.locations.is_empty() {
-            return Err(Error::invalid("storageLocations", "a fileset needs at least one location"));
+            return Err(Error::invalid(
+                "storageLocations",
+                "a fileset needs at least one location",
+            ));
         }
         match self.properties.get(DEFAULT_LOCATION_NAME) {
             Some(name) if self.locations.contains_key(name) => Ok(()),
             Some(name) => {
-                let reason = format!("`{DEFAULT_LOCATION_NAME}` names `{name}`, which is none of its locations");
+                let reason =
+                    format!("`{DEFAULT_LOCATION_NAME}` names `{name}`, which is none of its locations");
                 Err(Error::invalid("properties", reason))
             }
             None => {
@@ -105,9 +117,10 @@ impl Payload for Fileset {
         }
     }
 
-    fn touched_property(change: &FilesetChange) -> Option<&str> {
+    fn touched_property(change: &FilesetChange) -> Option<(&str, Option<&str>)> {
         match change {
-            FilesetChange::SetProperty { key, .. } | FilesetChange::RemoveProperty(key) => Some(key),
+            FilesetChange::SetProperty { key, value } => Some((key, Some(value))),
+            FilesetChange::RemoveProperty(key) => Some((key, None)),
             FilesetChange::Rename(_) | FilesetChange::UpdateComment(_) => None,
         }
     }
@@ -136,7 +149,13 @@ mod tests {
         let mut fileset = Fileset::sample();
         assert_eq!(fileset.location(Some("archive")), Ok("file:/srv/files/archive"));
         assert_eq!(fileset.location(None), Ok("file:/srv/files/unknown"));
-        assert!(matches!(fileset.location(Some("x")), Err(Error::NotFound { what: Missing::LocationName, .. })));
+        assert!(matches!(
+            fileset.location(Some("x")),
+            Err(Error::NotFound {
+                what: Missing::LocationName,
+                ..
+            })
+        ));
         fileset.locations.remove(UNNAMED);
         assert_eq!(fileset.location(None), Ok("file:/srv/files/archive"));
     }
@@ -144,9 +163,16 @@ mod tests {
     #[test]
     fn the_default_location_must_be_one_of_the_locations() {
         let mut draft = Draft::new(Name::new("f").unwrap(), Fileset::sample());
-        let set = |value: &str| FilesetChange::SetProperty { key: DEFAULT_LOCATION_NAME.into(), value: value.into() };
+        let set = |value: &str| FilesetChange::SetProperty {
+            key: DEFAULT_LOCATION_NAME.into(),
+            value: value.into(),
+        };
         assert_eq!(draft.apply_all(&[set("archive")]), Ok(()));
         assert!(draft.clone().apply_all(&[set("elsewhere")]).is_err());
-        assert!(draft.apply_all(&[FilesetChange::RemoveProperty(DEFAULT_LOCATION_NAME.into())]).is_err());
+        assert!(
+            draft
+                .apply_all(&[FilesetChange::RemoveProperty(DEFAULT_LOCATION_NAME.into())])
+                .is_err()
+        );
     }
 }

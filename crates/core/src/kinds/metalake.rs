@@ -59,10 +59,13 @@ impl Payload for Metalake {
         Ok(())
     }
 
-    fn touched_property(change: &MetalakeChange) -> Option<&str> {
+    fn touched_property(change: &MetalakeChange) -> Option<(&str, Option<&str>)> {
         match change {
-            MetalakeChange::SetProperty { key, .. } | MetalakeChange::RemoveProperty(key) => Some(key),
-            MetalakeChange::Rename(_) | MetalakeChange::UpdateComment(_) | MetalakeChange::SetInUse(_) => None,
+            MetalakeChange::SetProperty { key, value } => Some((key, Some(value))),
+            MetalakeChange::RemoveProperty(key) => Some((key, None)),
+            MetalakeChange::Rename(_) | MetalakeChange::UpdateComment(_) | MetalakeChange::SetInUse(_) => {
+                None
+            }
         }
     }
 
@@ -85,11 +88,26 @@ mod tests {
 
     #[test]
     fn a_disabled_metalake_takes_no_change_but_its_switch() {
-        let mut draft = Draft { in_use: false, ..Draft::new(Name::new("ml").unwrap(), Metalake::sample()) };
+        let mut draft = Draft {
+            in_use: false,
+            ..Draft::new(Name::new("ml").unwrap(), Metalake::sample())
+        };
         let refused = Metalake::apply(&mut draft, &MetalakeChange::UpdateComment(None));
-        assert!(matches!(refused, Err(Error::NotInUse { kind: Kind::Metalake, .. })));
-        assert_eq!(Metalake::apply(&mut draft, &MetalakeChange::SetInUse(true)), Ok(()));
-        assert_eq!(Metalake::apply(&mut draft, &MetalakeChange::UpdateComment(None)), Ok(()));
+        assert!(matches!(
+            refused,
+            Err(Error::NotInUse {
+                kind: Kind::Metalake,
+                ..
+            })
+        ));
+        assert_eq!(
+            Metalake::apply(&mut draft, &MetalakeChange::SetInUse(true)),
+            Ok(())
+        );
+        assert_eq!(
+            Metalake::apply(&mut draft, &MetalakeChange::UpdateComment(None)),
+            Ok(())
+        );
         assert_eq!(draft.payload.comment, None);
     }
 }

@@ -18,5 +18,12 @@ use crate::{Error, Kind, Name, Result};
 
 /// Refuses an alter of something disabled, on whatever row the change meets.
 fn require_in_use(kind: Kind, name: &Name, in_use: bool) -> Result<()> {
-    if in_use { Ok(()) } else { Err(Error::NotInUse { kind, path: name.to_string() }) }
+    if in_use {
+        Ok(())
+    } else {
+        Err(Error::NotInUse {
+            kind,
+            path: name.to_string(),
+        })
+    }
 }

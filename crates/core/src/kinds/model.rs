@@ -39,8 +39,9 @@ impl Model {
     /// Takes the number for a version that is being linked.
     pub fn take_number(&mut self) -> Result<u32> {
         let number = self.latest_version;
-        self.latest_version =
-            number.checked_add(1).ok_or_else(|| Error::invalid("version", "the model has used up its numbers"))?;
+        self.latest_version = number
+            .checked_add(1)
+            .ok_or_else(|| Error::invalid("version", "the model has used up its numbers"))?;
         Ok(number)
     }
 }
@@ -63,9 +64,10 @@ impl Payload for Model {
         Ok(())
     }
 
-    fn touched_property(change: &ModelChange) -> Option<&str> {
+    fn touched_property(change: &ModelChange) -> Option<(&str, Option<&str>)> {
         match change {
-            ModelChange::SetProperty { key, .. } | ModelChange::RemoveProperty(key) => Some(key),
+            ModelChange::SetProperty { key, value } => Some((key, Some(value))),
+            ModelChange::RemoveProperty(key) => Some((key, None)),
             ModelChange::Rename(_) | ModelChange::UpdateComment(_) => None,
         }
     }

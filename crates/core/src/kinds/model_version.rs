@@ -28,18 +28,28 @@ impl ModelVersion {
     /// The URI that a request means: the one it names, the only one, the version's default, the model's default.
     /// [`Error::NotFound`] of the URI's name, or [`Error::Invalid`] where nothing says which.
     pub fn uri(&self, named: Option<&str>, model: &Properties) -> Result<&str> {
-        let default = || self.properties.get(DEFAULT_URI_NAME).or_else(|| model.get(DEFAULT_URI_NAME));
+        let default = || {
+            self.properties
+                .get(DEFAULT_URI_NAME)
+                .or_else(|| model.get(DEFAULT_URI_NAME))
+        };
         let name = match named {
             Some(name) => name,
             None if self.uris.len() == 1 => return Ok(self.uris.values().next().map_or("", String::as_str)),
             None => default().ok_or_else(|| {
-                Error::invalid("uriName", format!("there are several URIs and no `{DEFAULT_URI_NAME}`"))
+                Error::invalid(
+                    "uriName",
+                    format!("there are several URIs and no `{DEFAULT_URI_NAME}`"),
+                )
             })?,
         };
         self.uris
             .get(name)
             .map(String::as_str)
-            .ok_or_else(|| Error::NotFound { what: Missing::UriName, path: name.to_owned() })
+            .ok_or_else(|| Error::NotFound {
+                what: Missing::UriName,
+                path: name.to_owned(),
+            })
     }
 }
 
@@ -108,7 +118,9 @@ impl Payload for ModelVersion {
                 version.uris.remove(&name);
             }
             ModelVersionChange::UpdateAliases { add, remove } => {
-                version.aliases.retain(|alias| add.contains(alias) || !remove.contains(alias));
+                version
+                    .aliases
+                    .retain(|alias| add.contains(alias) || !remove.contains(alias));
                 version.aliases.extend(add.difference(&remove).cloned());
             }
         }
@@ -119,13 +131,21 @@ impl Payload for ModelVersion {
         if self.uris.is_empty() {
             return Err(Error::invalid("uris", "a model version needs at least one URI"));
         }
-        let blank = self.uris.iter().any(|(name, uri)| name.trim().is_empty() || uri.trim().is_empty());
-        if blank { Err(Error::invalid("uris", "neither a name nor a URI may be blank")) } else { Ok(()) }
+        let blank = self
+            .uris
+            .iter()
+            .any(|(name, uri)| name.trim().is_empty() || uri.trim().is_empty());
+        if blank {
+            Err(Error::invalid("uris", "neither a name nor a URI may be blank"))
+        } else {
+            Ok(())
+        }
     }
 
-    fn touched_property(change: &ModelVersionChange) -> Option<&str> {
+    fn touched_property(change: &ModelVersionChange) -> Option<(&str, Option<&str>)> {
         match change {
-            ModelVersionChange::SetProperty { key, .. } | ModelVersionChange::RemoveProperty(key) => Some(key),
+            ModelVersionChange::SetProperty { key, value } => Some((key, Some(value))),
+            ModelVersionChange::RemoveProperty(key) => Some((key, None)),
             ModelVersionChange::UpdateComment(_)
             | ModelVersionChange::UpdateUri { .. }
             | ModelVersionChange::AddUri { .. }
@@ -178,16 +198,30 @@ mod tests {
     fn uris_are_added_once_replaced_by_name_and_never_all_removed() {
         let mut draft = Draft::new(Name::of_number(0), ModelVersion::sample());
         let changes = [
-            ModelVersionChange::AddUri { name: UNNAMED.into(), uri: "other".into() },
-            ModelVersionChange::UpdateUri { name: "missing".into(), uri: "other".into() },
-            ModelVersionChange::AddUri { name: "second".into(), uri: "s3://second".into() },
+            ModelVersionChange::AddUri {
+                name: UNNAMED.into(),
+                uri: "other".into(),
+            },
+            ModelVersionChange::UpdateUri {
+                name: "missing".into(),
+                uri: "other".into(),
+            },
+            ModelVersionChange::AddUri {
+                name: "second".into(),
+                uri: "s3://second".into(),
+            },
         ];
         assert_eq!(draft.apply_all(&changes), Ok(()));
         assert_eq!(draft.payload.uris[UNNAMED], "s3://models/ranking/0");
         assert_eq!(draft.payload.uris["second"], "s3://second");
         assert_eq!(draft.payload.uris.len(), 2);
         let remove = |name: &str| ModelVersionChange::RemoveUri(name.to_owned());
-        assert!(draft.clone().apply_all(&[remove(UNNAMED), remove("second")]).is_err());
+        assert!(
+            draft
+                .clone()
+                .apply_all(&[remove(UNNAMED), remove("second")])
+                .is_err()
+        );
         assert_eq!(draft.apply_all(&[remove("second")]), Ok(()));
     }
 
@@ -203,6 +237,12 @@ mod tests {
         assert_eq!(version.uri(None, &model), Ok("u1"));
         version.properties.insert(DEFAULT_URI_NAME.into(), "n2".into());
         assert_eq!(version.uri(None, &model), Ok("u2"));
-        assert!(matches!(version.uri(Some("n3"), &model), Err(Error::NotFound { what: Missing::UriName, .. })));
+        assert!(matches!(
+            version.uri(Some("n3"), &model),
+            Err(Error::NotFound {
+                what: Missing::UriName,
+                ..
+            })
+        ));
     }
 }

@@ -44,9 +44,10 @@ impl Payload for Schema {
         Ok(())
     }
 
-    fn touched_property(change: &SchemaChange) -> Option<&str> {
+    fn touched_property(change: &SchemaChange) -> Option<(&str, Option<&str>)> {
         match change {
-            SchemaChange::SetProperty { key, .. } | SchemaChange::RemoveProperty(key) => Some(key),
+            SchemaChange::SetProperty { key, value } => Some((key, Some(value))),
+            SchemaChange::RemoveProperty(key) => Some((key, None)),
         }
     }
 

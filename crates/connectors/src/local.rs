@@ -1,0 +1,234 @@
+//! Files of this machine.
+//!
+//! Each call is one closure on tokio's threads for blocking work, from its first check to its last step: a caller
+//! that goes away leaves no half-done call behind, and nothing awaits between a check and what it is for.
+
+use std::fs::{self, Metadata};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use async_trait::async_trait;
+use treeline_core::{Error, Result};
+
+use crate::failure::explain;
+use crate::location::{local_path, refused};
+use crate::{AllowedRoots, FileStat, LocationStore, Made, Stat};
+
+/// How often a call starts again because somebody else made or removed something under it.
+const ATTEMPTS_MAX: u32 = 5;
+
+/// The store of `file:` locations, inside the [`AllowedRoots`]. Cheap to clone.
+///
+/// Directories are not synced to the disk: after a power cut one may be missing although its fileset is there, and
+/// comes back with the first file that is written to it.
+#[derive(Clone, Debug)]
+pub struct LocalFiles {
+    roots: Arc<AllowedRoots>,
+}
+
+impl LocalFiles {
+    /// A store that touches nothing outside `roots`.
+    pub fn new(roots: AllowedRoots) -> LocalFiles {
+        LocalFiles {
+            roots: Arc::new(roots),
+        }
+    }
+
+    /// Runs one call on a thread that may block, once the roots let its location in.
+    async fn run<T: Send + 'static>(
+        &self,
+        location: &str,
+        call: impl FnOnce(&AllowedRoots, &str, &Path) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let roots = Arc::clone(&self.roots);
+        let location = location.to_owned();
+        let work = move || {
+            let path = local_path(&location).ok_or_else(|| refused(&location, "is not on this machine"))?;
+            roots.check(&path)?;
+            call(&roots, &location, &path)
+        };
+        match tokio::task::spawn_blocking(work).await {
+            Ok(outcome) => outcome,
+            Err(error) => Err(Error::internal(format!(
+                "a call to the file system died: {error}"
+            ))),
+        }
+    }
+}
+
+#[async_trait]
+impl LocationStore for LocalFiles {
+    async fn check(&self, location: &str) -> Result<()> {
+        self.run(location, |_, _, _| Ok(())).await
+    }
+
+    async fn stat(&self, location: &str) -> Result<Stat> {
+        self.run(location, |_, location, path| stat(location, path)).await
+    }
+
+    async fn make_dir(&self, location: &str) -> Result<Made> {
+        self.run(location, |_, location, path| make_dir(location, path))
+            .await
+    }
+
+    async fn remove_tree(&self, location: &str) -> Result<()> {
+        self.run(location, |roots, location, path| {
+            if roots.is_root(path) {
+                return Err(refused(
+                    location,
+                    "is a root of this server, which no drop removes",
+                ));
+            }
+            remove_tree(location, path)
+        })
+        .await
+    }
+
+    async fn remove_empty_dir(&self, location: &str) -> Result<bool> {
+        self.run(location, |roots, location, path| {
+            if roots.is_root(path) {
+                Ok(false)
+            } else {
+                remove_empty_dir(location, path)
+            }
+        })
+        .await
+    }
+
+    async fn list(&self, location: &str, entries_max: usize) -> Result<Vec<FileStat>> {
+        self.run(location, move |_, location, path| {
+            list(location, path, entries_max)
+        })
+        .await
+    }
+}
+
+fn stat(location: &str, path: &Path) -> Result<Stat> {
+    match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => Ok(Stat::Directory),
+        Ok(_) => Ok(Stat::File),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Stat::Absent),
+        Err(error) => Err(explain("look at", location, &error)),
+    }
+}
+
+/// The last step is a plain `mkdir`, so that of two callers at once exactly one is told that it made the directory.
+fn make_dir(location: &str, path: &Path) -> Result<Made> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let made = match path.parent() {
+            Some(parent) => fs::create_dir_all(parent).and_then(|()| fs::create_dir(path)),
+            None => fs::create_dir(path),
+        };
+        match made {
+            Ok(()) => return Ok(Made::Created),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => match stat(location, path)? {
+                Stat::Directory => return Ok(Made::Existed),
+                Stat::File => return Err(refused(location, "is a file, not a directory")),
+                // A drop removed it since; so it is ours to make.
+                Stat::Absent if attempt < ATTEMPTS_MAX => {}
+                Stat::Absent => return Err(explain("make", location, &error)),
+            },
+            // A drop removed the directory above between the two steps.
+            Err(error) if error.kind() == ErrorKind::NotFound && attempt < ATTEMPTS_MAX => {}
+            Err(error) => return Err(explain("make", location, &error)),
+        }
+    }
+}
+
+/// Below the location the standard library goes from one open directory to the next and unlinks links instead of
+/// following them, so nobody can lead it elsewhere meanwhile.
+fn remove_tree(location: &str, path: &Path) -> Result<()> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        match stat(location, path)? {
+            Stat::Absent => return Ok(()),
+            Stat::File => return Err(refused(location, "is not a directory any more; it stays")),
+            Stat::Directory => {}
+        }
+        match fs::remove_dir_all(path) {
+            Ok(()) => return Ok(()),
+            // Somebody removes the same tree, or still writes to it: look again.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty)
+                    && attempt < ATTEMPTS_MAX => {}
+            Err(error) => return Err(explain("remove", location, &error)),
+        }
+    }
+}
+
+fn remove_empty_dir(location: &str, path: &Path) -> Result<bool> {
+    match fs::remove_dir(path) {
+        Ok(()) => Ok(true),
+        Err(error) => match error.kind() {
+            // Some systems say that it exists where others say that it is not empty.
+            ErrorKind::NotFound
+            | ErrorKind::NotADirectory
+            | ErrorKind::DirectoryNotEmpty
+            | ErrorKind::AlreadyExists => Ok(false),
+            _ => Err(explain("remove", location, &error)),
+        },
+    }
+}
+
+fn list(location: &str, path: &Path, entries_max: usize) -> Result<Vec<FileStat>> {
+    let failed = |error| explain("list", location, &error);
+    match stat(location, path)? {
+        Stat::Absent => return Err(refused(location, "is not there")),
+        Stat::File => {
+            let metadata = path.symlink_metadata().map_err(failed)?;
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            return Ok(vec![described(name, &metadata)]);
+        }
+        Stat::Directory => {}
+    }
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let metadata = match entry.metadata() {
+            Ok(metadata) => metadata,
+            // Removed since its name was read.
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        if entries.len() == entries_max {
+            return Err(refused(
+                location,
+                &format!("holds more than the {entries_max} entries that a listing may have"),
+            ));
+        }
+        entries.push(described(
+            entry.file_name().to_string_lossy().into_owned(),
+            &metadata,
+        ));
+    }
+    entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(entries)
+}
+
+fn described(name: String, metadata: &Metadata) -> FileStat {
+    let modified_at_ms = match metadata.modified().map(|time| time.duration_since(UNIX_EPOCH)) {
+        Ok(Ok(since)) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        Ok(Err(before)) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
+        // A file system that keeps no times.
+        Err(_) => 0,
+    };
+    let is_dir = metadata.is_dir();
+    FileStat {
+        name,
+        is_dir,
+        size: if is_dir { 0 } else { metadata.len() },
+        modified_at_ms,
+    }
+}
+
+#[cfg(test)]
+mod tests;

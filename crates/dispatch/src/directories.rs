@@ -1,0 +1,182 @@
+//! Making and removing directories: the one place where tasks are done, by requests and by the sweep alike.
+//!
+//! File work holds no transaction and no row lock. A task is claimed, done and settled; a failure releases it, to be
+//! tried again later, by whoever comes. Everything here may run twice.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use treeline_connectors::{FileStat, Locations, Made, Stat};
+use treeline_core::{EntityId, Error, Result};
+use treeline_storage::{Store, Task, TaskFilter, TaskKind};
+
+/// Tasks that are claimed at once.
+const BATCH: u16 = 64;
+
+/// A failed task waits twice as long each time, from one second to an hour.
+const RETRY_WAIT_MS_MIN: i64 = 1_000;
+const RETRY_WAIT_MS_MAX: i64 = 60 * 60 * 1_000;
+
+/// How often a create looks whether somebody else's removal is done.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Does the file work of one server. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Directories {
+    store: Store,
+    places: Locations,
+    tracker: TaskTracker,
+    wait: Duration,
+}
+
+impl Directories {
+    pub(crate) fn new(store: Store, places: Locations, tracker: TaskTracker, wait: Duration) -> Directories {
+        Directories {
+            store,
+            places,
+            tracker,
+            wait,
+        }
+    }
+
+    /// Whether this server has a file system for that location.
+    pub(crate) fn reaches(&self, location: &str) -> bool {
+        self.places.get(location).is_some()
+    }
+
+    /// What is there now. Refuses a location that no fileset may have.
+    pub(crate) async fn stat(&self, location: &str) -> Result<Stat> {
+        let place = self.places.require(location)?;
+        place.check(location).await?;
+        place.stat(location).await
+    }
+
+    /// One level of files.
+    pub(crate) async fn list(&self, location: &str, entries_max: usize) -> Result<Vec<FileStat>> {
+        self.places.require(location)?.list(location, entries_max).await
+    }
+
+    /// Makes the directories of a fileset that was just created. Goes on if the client goes away.
+    pub(crate) async fn make(&self, tasks: Vec<Task>) -> Result<()> {
+        if tasks.is_empty() {
+            return Ok(());
+        }
+        let directories = self.clone();
+        let making = async move {
+            for task in &tasks {
+                directories.run(task).await?;
+            }
+            Ok(())
+        };
+        self.tracker
+            .spawn(making)
+            .await
+            .unwrap_or_else(|panic| Err(Error::internal(panic.to_string())))
+    }
+
+    /// Removes the directories that a drop left behind, as far as that is done in time; the sweep does the rest. The
+    /// drop stands whatever happens here.
+    pub(crate) async fn remove_caused_by(&self, dropped: EntityId) {
+        let directories = self.clone();
+        let removing = async move { while directories.run_some(TaskFilter::CausedBy(dropped)).await {} };
+        let removal = self.tracker.spawn(removing);
+        if tokio::time::timeout(self.wait, removal).await.is_err() {
+            tracing::info!(%dropped, "directories of a drop are still being removed");
+        }
+    }
+
+    /// Sees to it that nothing is left to be removed at or around a location, by doing it or by waiting for others.
+    pub(crate) async fn finish_removals_around(&self, location: &str, deadline: Instant) -> Result<()> {
+        while self.store.removal_pending(location).await? {
+            if Instant::now() >= deadline {
+                return Err(Error::Contended {
+                    operation: "create".to_owned(),
+                });
+            }
+            if !self
+                .run_some(TaskFilter::RemovalsAround(location.to_owned()))
+                .await
+            {
+                tokio::time::sleep(POLL).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does whatever is due, whoever left it.
+    pub(crate) async fn sweep(&self) {
+        while self.run_some(TaskFilter::Due).await {}
+    }
+
+    /// Waits for the work that requests have begun.
+    pub(crate) async fn settle(&self) {
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+
+    /// Claims a batch and does it. Whether any task was done, so that looking for more is worth it.
+    async fn run_some(&self, filter: TaskFilter) -> bool {
+        let tasks = match self.store.claim_tasks(filter, BATCH).await {
+            Ok(tasks) => tasks,
+            Err(error) => {
+                tracing::warn!(%error, "could not claim tasks");
+                return false;
+            }
+        };
+        let mut done = false;
+        for task in &tasks {
+            done |= self.run(task).await.is_ok();
+        }
+        done
+    }
+
+    /// Does one claimed task and settles or releases it.
+    async fn run(&self, task: &Task) -> Result<()> {
+        let outcome = self.work(task).await;
+        metrics::counter!("treeline_directory_tasks_total", "outcome" => if outcome.is_ok() { "done" } else { "failed" })
+            .increment(1);
+        match outcome {
+            Ok(made) => {
+                let ours = self.store.settle_task(task).await?;
+                if !ours && made {
+                    // Our claim had run out: the fileset may be gone, and whoever removed its tree was before us.
+                    self.places
+                        .require(&task.location)?
+                        .remove_empty_dir(&task.location)
+                        .await?;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                tracing::warn!(location = task.location, kind = ?task.kind, %error, "a directory task failed");
+                let doublings = u32::try_from(task.attempts.clamp(1, 16) - 1).unwrap_or(0);
+                let wait_ms = (RETRY_WAIT_MS_MIN << doublings).min(RETRY_WAIT_MS_MAX);
+                self.store.release_task(task, wait_ms, &error.to_string()).await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// The file work itself, with the claim kept for as long as it takes. Whether a directory was made.
+    async fn work(&self, task: &Task) -> Result<bool> {
+        let place = self.places.require(&task.location)?;
+        let work = async {
+            match task.kind {
+                TaskKind::MakeDirectory => Ok(place.make_dir(&task.location).await? == Made::Created),
+                TaskKind::RemoveTree => place.remove_tree(&task.location).await.map(|()| false),
+                TaskKind::RemoveEmptyDirectory => place.remove_empty_dir(&task.location).await.map(|_| false),
+            }
+        };
+        tokio::pin!(work);
+        let third = Duration::from_millis(u64::try_from(self.store.task_lease_ms() / 3).unwrap_or(1).max(1));
+        loop {
+            tokio::select! {
+                outcome = &mut work => return outcome,
+                () = tokio::time::sleep(third) => {
+                    self.store.extend_task(task).await?;
+                }
+            }
+        }
+    }
+}

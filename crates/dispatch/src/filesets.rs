@@ -1,0 +1,217 @@
+//! What filesets have beside the operations of every kind: locations, directories, and files to look at.
+
+use std::collections::BTreeMap;
+
+use tokio::time::{Duration, Instant};
+use treeline_connectors::{FileStat, Stat};
+use treeline_core::kinds::{Catalog, Fileset, FilesetType, Schema};
+use treeline_core::{Entity, Error, Kind, NewEntity, Path, Properties, Result};
+use treeline_storage::{CreatedWithLocations, NewLocation, WriteContext};
+
+use crate::dispatcher::{Dispatcher, require_managed};
+use crate::{guard, locations};
+
+/// Entries of one directory that a list answers.
+const FILES_MAX: usize = 10_000;
+
+/// What a client says of a fileset to create; the rest follows from its schema and catalog.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewFileset {
+    /// Free text.
+    pub comment: Option<String>,
+    /// Managed unless said otherwise.
+    pub fileset_type: Option<FilesetType>,
+    /// The location without a name.
+    pub storage_location: Option<String>,
+    /// The locations by name.
+    pub storage_locations: BTreeMap<String, String>,
+    /// Free properties.
+    pub properties: Properties,
+}
+
+impl Dispatcher {
+    /// Creates a fileset and its directories.
+    ///
+    /// 1. What is still to be removed at or around its locations is removed first.
+    /// 2. A directory that is there already is adopted, and stays when the fileset is dropped; a file is refused.
+    /// 3. The row is committed with a claimed task for each directory to make.
+    /// 4. The directories are made and their tasks settled; if one cannot be made, the row is dropped again.
+    ///
+    /// # Errors
+    /// As [`Dispatcher::create`]; [`Error::Invalid`] for a location that is refused or missing.
+    pub async fn create_fileset(
+        &self,
+        context: &WriteContext,
+        path: &Path,
+        new: NewFileset,
+    ) -> Result<Entity<Fileset>> {
+        let parent_path = path.parent().unwrap_or_else(|| path.clone());
+        let parent = self.store.resolve_with_payloads(&parent_path).await?;
+        guard::in_use(&parent)?;
+        require_managed(parent.provider(), Kind::Fileset)?;
+        let (catalog, schema): (Catalog, Schema) = (parent.payload()?, parent.payload()?);
+        let names = locations::Names::of(path);
+        let (places, properties) = locations::resolve(&new, &catalog.properties, &schema.properties, &names)?;
+        // The client's own properties are held against the rules, before ours is added.
+        let payload = Fileset {
+            comment: new.comment,
+            fileset_type: new.fileset_type.unwrap_or(FilesetType::Managed),
+            locations: places,
+            properties,
+        };
+        guard::check_new(parent.provider(), path.name(), &payload)?;
+        let left_alone = locations::files_are_left_alone(&catalog.properties);
+        let deadline = Instant::now() + Duration::from_millis(self.settings.directory_wait_ms);
+        loop {
+            let places = self.plan_locations(&payload, left_alone, deadline).await?;
+            let new = NewEntity {
+                name: path.name().clone(),
+                payload: payload.clone(),
+            };
+            match self
+                .store
+                .create_with_locations(context, Some(&parent), new, places)
+                .await?
+            {
+                CreatedWithLocations::Blocked if Instant::now() < deadline => {}
+                CreatedWithLocations::Blocked => {
+                    return Err(Error::Contended {
+                        operation: "create".to_owned(),
+                    });
+                }
+                CreatedWithLocations::Done(entity, tasks) => {
+                    return match self.directories.make(tasks).await {
+                        Ok(()) => Ok(entity),
+                        Err(error) => {
+                            self.undo_create(path, &entity).await;
+                            Err(error)
+                        }
+                    };
+                }
+            }
+        }
+    }
+
+    /// Where a file of a fileset is. `rename` says that the client means to rename it, which needs a sub-path.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] of the fileset or of the location's name; [`Error::Unsupported`] for a rename of the
+    /// location itself.
+    pub async fn file_location(
+        &self,
+        fileset: &Path,
+        sub_path: &str,
+        location_name: Option<&str>,
+        rename: bool,
+    ) -> Result<String> {
+        let entity = self.load::<Fileset>(fileset).await?;
+        let below = sub_path.trim();
+        if rename && below.trim_matches('/').is_empty() {
+            return Err(Error::Unsupported {
+                operation: "renaming the location of a fileset".to_owned(),
+                reason: "only what is below it can be renamed; give a sub_path".to_owned(),
+            });
+        }
+        let below = checked_sub_path(below)?;
+        let location = entity.payload.location(location_name)?;
+        Ok(match below {
+            "" => location.to_owned(),
+            below if below.starts_with('/') => format!("{location}{below}"),
+            below => format!("{location}/{below}"),
+        })
+    }
+
+    /// One level of the files of a fileset, in byte order of their names.
+    ///
+    /// # Errors
+    /// As [`Dispatcher::file_location`]; [`Error::Invalid`] where there is nothing; [`Error::Unsupported`] where the
+    /// catalog leaves files alone.
+    pub async fn list_files(
+        &self,
+        fileset: &Path,
+        sub_path: &str,
+        location_name: Option<&str>,
+    ) -> Result<Vec<FileStat>> {
+        let resolved = self.store.resolve_with_payloads(fileset).await?;
+        guard::ancestors_in_use(&resolved)?;
+        let (catalog, fileset): (Catalog, Fileset) = (resolved.payload()?, resolved.payload()?);
+        if locations::files_are_left_alone(&catalog.properties) {
+            return Err(Error::Unsupported {
+                operation: "listing files".to_owned(),
+                reason: "the catalog has `disable-filesystem-ops`".to_owned(),
+            });
+        }
+        let below = checked_sub_path(sub_path.trim())?.trim_matches('/');
+        let location = fileset.location(location_name)?;
+        let place = if below.is_empty() {
+            location.to_owned()
+        } else {
+            format!("{location}/{below}")
+        };
+        self.directories
+            .list(&treeline_connectors::qualify(&place)?, FILES_MAX)
+            .await
+    }
+
+    /// What the store keeps of each location, after looking at what is there now.
+    async fn plan_locations(
+        &self,
+        fileset: &Fileset,
+        left_alone: bool,
+        deadline: Instant,
+    ) -> Result<Vec<NewLocation>> {
+        let mut planned = Vec::with_capacity(fileset.locations.len());
+        for (name, location) in &fileset.locations {
+            let found = if left_alone {
+                Stat::Directory
+            } else {
+                self.directories
+                    .finish_removals_around(location, deadline)
+                    .await?;
+                self.directories.stat(location).await?
+            };
+            if found == Stat::File {
+                let reason = format!("there is a file at `{location}`; a fileset needs a directory");
+                return Err(Error::invalid("storageLocations", reason));
+            }
+            let make = found == Stat::Absent;
+            let managed = fileset.fileset_type == FilesetType::Managed;
+            planned.push(NewLocation {
+                name: name.clone(),
+                location: location.clone(),
+                remove_on_drop: make && managed,
+                make,
+            });
+        }
+        Ok(planned)
+    }
+
+    /// A create whose directory cannot be made is no create. Only the row just written is dropped; if this process
+    /// ends here, the sweep keeps trying to make the directory instead.
+    async fn undo_create(&self, path: &Path, entity: &Entity<Fileset>) {
+        let resolved = match self.store.resolve(path).await {
+            Ok(resolved) if resolved.id() == entity.id => resolved,
+            Ok(_) | Err(_) => return,
+        };
+        let context = WriteContext::new("treeline", "undo-create");
+        let rule = guard::drop_rule(Kind::Fileset, crate::DropMode::Plain);
+        match self.store.drop(&context, resolved, rule).await {
+            Ok(_) => self.directories.remove_caused_by(entity.id).await,
+            Err(error) => {
+                tracing::warn!(%path, %error, "a fileset without its directory could not be dropped")
+            }
+        }
+    }
+}
+
+/// A sub-path never leaves its fileset.
+fn checked_sub_path(sub_path: &str) -> Result<&str> {
+    let climbs = sub_path.split('/').any(|segment| segment == "..");
+    if climbs || sub_path.chars().any(char::is_control) {
+        return Err(Error::invalid(
+            "sub_path",
+            "has a `..` segment or a control character",
+        ));
+    }
+    Ok(sub_path)
+}

@@ -1,0 +1,102 @@
+//! What a caller, an operator or a metric learns: who holds, who waits, what happened.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use crate::ask::{Claimant, Mode};
+use crate::slot::Slot;
+
+/// A report is read by people and copied under a lock: past this many it counts instead of listing.
+const LISTED_MAX: usize = 16;
+
+/// The queue of one key at one moment.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report<K> {
+    /// The key.
+    pub key: K,
+    /// Who holds it, the first to ask first; at most 16 of them.
+    pub holders: Vec<Claimant>,
+    /// How many hold it.
+    pub holder_count: usize,
+    /// Who waits, the next first; at most 16 of them.
+    pub waiters: Vec<Claimant>,
+    /// How many wait.
+    pub waiter_count: usize,
+}
+
+impl<K: Clone> Report<K> {
+    pub(crate) fn of(slot: &Slot<K>) -> Self {
+        let listed = |from| {
+            slot.claims()
+                .skip(from)
+                .take(LISTED_MAX)
+                .map(|claim| claim.claimant.clone())
+        };
+        let holder_count = slot.holder_count();
+        Self {
+            key: slot.key.clone(),
+            holders: listed(0).take(holder_count).collect(),
+            holder_count,
+            waiters: listed(holder_count).collect(),
+            waiter_count: slot.len() - holder_count,
+        }
+    }
+}
+
+/// A lock was not to be had within the deadline; says who held it when the time was up.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TimedOut<K> {
+    /// What was asked for.
+    pub mode: Mode,
+    /// The deadline that passed.
+    pub wait: Duration,
+    /// The queue when it passed. The one who gives up may still be among its waiters.
+    pub report: Box<Report<K>>,
+}
+
+impl<K: fmt::Debug> fmt::Display for TimedOut<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report {
+            key,
+            holders,
+            holder_count,
+            waiter_count,
+            ..
+        } = &*self.report;
+        write!(f, "no {:?} lock on {key:?} within {:?}", self.mode, self.wait)?;
+        holders
+            .iter()
+            .take(1)
+            .try_for_each(|holder| write!(f, ", held by {holder}"))?;
+        write!(f, "; {holder_count} hold it, {waiter_count} wait")
+    }
+}
+
+impl<K: fmt::Debug> Error for TimedOut<K> {}
+
+/// What a listener hears. It runs in the caller's task, outside every lock of this crate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Event {
+    /// What was asked for.
+    pub mode: Mode,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long the asker was in the queue; zero when the key was free.
+    pub waited: Duration,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The key was locked.
+    Locked,
+    /// The deadline passed first.
+    TimedOut,
+    /// The future was dropped while it waited.
+    Cancelled,
+}

@@ -1,0 +1,140 @@
+//! The generic verbs: list, create, load, alter, switch and drop of any kind.
+//!
+//! A handler takes the path, the write context and the body, calls the dispatcher and wraps the answer. A write runs
+//! on a task of its own, so that it is carried through when its client goes away in the middle.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use treeline_core::{Error, Path, Result};
+use treeline_dispatch::DropMode;
+
+use crate::app::App;
+use crate::conditional;
+use crate::envelope::{self, Answer, Each};
+use crate::error::{Asked, is_dropped_already};
+use crate::extract::{Json, Query, Segments, Write};
+use crate::wire::{Create, Identifier, Listing, Moment, Switch, SwitchBody, Updates, Wire};
+
+/// `GET` on a collection.
+pub(crate) async fn list<W: Create>(State(app): State<App>, at: Segments, query: Query) -> Answer {
+    let asked = Asked::collection(W::KIND);
+    let parent = at.parent(W::KIND).map_err(|error| asked.refuse(error))?;
+    let whole = match W::LISTING {
+        Listing::Full => true,
+        Listing::NamesOrDetails => query.flag("details"),
+        Listing::Names => false,
+    };
+    if whole {
+        let found = app.dispatcher().list::<W>(parent.as_ref()).await;
+        return Ok(envelope::entities(W::KIND.row().segment, &found.map_err(|error| asked.refuse(error))?));
+    }
+    let found = app.dispatcher().list_names(parent.as_ref(), W::KIND).await;
+    let found = found.map_err(|error| asked.refuse(error))?;
+    let identifiers = || found.iter().map(|name| Identifier::under(parent.as_ref(), name));
+    Ok(envelope::one("identifiers", Each(identifiers)))
+}
+
+/// `POST` on a collection.
+pub(crate) async fn create<W: Create>(
+    State(app): State<App>,
+    at: Segments,
+    write: Write,
+    Json(body): Json<W::Body>,
+) -> Answer {
+    let asked = Asked { only_if_absent: write.only_if_absent, ..Asked::collection(W::KIND) };
+    let named = || -> Result<(Path, W::New)> {
+        let parent = at.parent(W::KIND)?;
+        let (name, new) = W::read(body)?;
+        let path = match parent {
+            Some(parent) => parent.child(W::KIND, name),
+            None => Path::metalake(name),
+        };
+        Ok((path, new))
+    };
+    let (path, new) = named().map_err(|error| asked.refuse(error))?;
+    let dispatcher = app.dispatcher().clone();
+    let made = async move { W::create(&dispatcher, &write.context, &path, new).await };
+    Ok(envelope::entity(&app.write(asked, made).await?, Moment::Written))
+}
+
+/// `GET` on an entity.
+pub(crate) async fn load<W: Wire>(State(app): State<App>, at: Segments, headers: HeaderMap) -> Answer {
+    let path = at.path(W::KIND).map_err(|error| Asked::entity(W::KIND).refuse(error))?;
+    load_at::<W>(&app, &path, &headers).await
+}
+
+/// Loads what is at this path; `304` if the client holds its state already.
+pub(crate) async fn load_at<W: Wire>(app: &App, path: &Path, headers: &HeaderMap) -> Answer {
+    let found = app.dispatcher().load::<W>(path).await;
+    let found = found.map_err(|error| Asked::entity(W::KIND).refuse(error))?;
+    if conditional::is_held(headers, found.tag()) {
+        return Ok(envelope::not_modified(found.tag()));
+    }
+    Ok(envelope::entity(&found, Moment::Read))
+}
+
+/// `PUT` on an entity.
+pub(crate) async fn alter<W: Wire>(
+    State(app): State<App>,
+    at: Segments,
+    write: Write,
+    Json(body): Json<Updates<W::Update>>,
+) -> Answer {
+    let path = at.path(W::KIND).map_err(|error| Asked::entity(W::KIND).refuse(error))?;
+    alter_at::<W>(&app, path, write, body).await
+}
+
+/// Applies these changes to what is at this path.
+pub(crate) async fn alter_at<W: Wire>(app: &App, path: Path, write: Write, body: Updates<W::Update>) -> Answer {
+    let asked = Asked::entity(W::KIND);
+    let changes = body.updates.into_iter().map(W::change).collect::<Result<Vec<_>>>();
+    let changes = changes.map_err(|error| asked.refuse(error))?;
+    let dispatcher = app.dispatcher().clone();
+    let altered = async move { dispatcher.alter::<W>(&write.context, &path, changes).await };
+    Ok(envelope::entity(&app.write(asked, altered).await?, Moment::Written))
+}
+
+/// `PATCH` on an entity: turns it on or off.
+pub(crate) async fn switch<W: Switch>(
+    State(app): State<App>,
+    at: Segments,
+    write: Write,
+    Json(body): Json<SwitchBody>,
+) -> Answer {
+    let asked = Asked::entity(W::KIND);
+    let path = at.path(W::KIND).map_err(|error| asked.refuse(error))?;
+    let dispatcher = app.dispatcher().clone();
+    let change = vec![W::switch(body.in_use)];
+    let altered = async move { dispatcher.alter::<W>(&write.context, &path, change).await };
+    let altered = app.write(asked, altered).await?;
+    Ok(envelope::tagged(envelope::done(), altered.tag()))
+}
+
+/// `DELETE` on an entity.
+pub(crate) async fn drop<W: Wire>(State(app): State<App>, at: Segments, query: Query, write: Write) -> Answer {
+    let cascade = W::CASCADE_FLAG.is_some_and(|flag| query.flag(flag));
+    let mode = if cascade { DropMode::Cascade } else { DropMode::Plain };
+    drop_at::<W>(&app, at.path(W::KIND), write, mode).await
+}
+
+/// Drops what is at this path. That there is nothing is no error, in most places, unless the client pinned it.
+pub(crate) async fn drop_at<W: Wire>(app: &App, path: Result<Path>, write: Write, mode: DropMode) -> Answer {
+    let asked = Asked::entity(W::KIND);
+    let pinned = write.is_pinned();
+    let outcome = match path {
+        Ok(path) => {
+            let dispatcher = app.dispatcher().clone();
+            app.run(async move { dispatcher.drop(&write.context, &path, mode).await }).await
+        }
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(dropped) => Ok(envelope::dropped(dropped)),
+        Err(Error::NotFound { what: treeline_core::Missing::Entity(level), .. })
+            if !pinned && is_dropped_already(W::KIND, level) =>
+        {
+            Ok(envelope::dropped(false))
+        }
+        Err(error) => Err(asked.refuse(error)),
+    }
+}

@@ -1,0 +1,291 @@
+//! P2 and P4, update and rename.
+//!
+//! 1. The row was read before, outside any transaction; the change is applied to what was read.
+//! 2. A change that changes nothing writes nothing and keeps the version (INV-3).
+//! 3. Compare-and-set under the version that was read, with side rows and feed row, in one transaction (INV-4). For
+//!    another name, the parent is locked first and re-checked (P4).
+//! 4. If the check is lost: with a precondition, that is the answer. Without, the next attempt locks the row, reads
+//!    it and applies the change again, all inside its transaction, so that each attempt makes progress instead of
+//!    joining a herd of losers. Attempts are bounded.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use treeline_core::{EntityTag, Error, Kind, Name, Operation, Path};
+
+use crate::context::WriteContext;
+use crate::failure::{Clash, Failure};
+use crate::feed::{self, Entry};
+use crate::lock::{self, Parent};
+use crate::record::{self, Record};
+use crate::resolve::Resolved;
+use crate::side::{self, AliasChange};
+use crate::sql::entity;
+use crate::transaction::{Backend, Transaction, Work};
+use crate::value::Value;
+
+/// A change without its kind's types: from a row to what it shall be. Pure, since it may run again on a newer row.
+pub(crate) type Change = Arc<dyn Fn(&Record) -> Result<Next, Error> + Send + Sync>;
+
+/// What a row shall be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Next {
+    pub(crate) name: Name,
+    pub(crate) in_use: bool,
+    pub(crate) payload: String,
+    pub(crate) aliases: AliasChange,
+}
+
+impl Next {
+    fn changes(&self, record: &Record) -> bool {
+        self.name != record.name || self.in_use != record.in_use || self.payload != record.payload
+    }
+}
+
+/// Runs the attempts of one update.
+pub(crate) async fn alter(
+    backend: &Backend,
+    retries_max: u32,
+    context: &WriteContext,
+    resolved: &Arc<Resolved>,
+    change: Change,
+) -> Result<Record, Failure> {
+    let path = resolved.path().to_string();
+    context
+        .precondition
+        .check(resolved.leaf.kind, &path, resolved.tag())?;
+    let next = change(&resolved.leaf)?;
+    if !next.changes(&resolved.leaf) {
+        return Ok(resolved.leaf.clone());
+    }
+    let first = CompareAndSet {
+        context: context.clone(),
+        resolved: Arc::clone(resolved),
+        next,
+    };
+    match backend.write(first).await {
+        Err(Failure::Lost) => {}
+        settled => return settled,
+    }
+    count_conflict(resolved.leaf.kind);
+    if context.precondition.is_some() {
+        return Err(pinned_version_lost(backend, context, resolved).await?);
+    }
+    for _ in 0..retries_max {
+        let again = LockAndSet {
+            context: context.clone(),
+            resolved: Arc::clone(resolved),
+            change: Arc::clone(&change),
+        };
+        match backend.write(again).await {
+            Err(Failure::Lost) => count_conflict(resolved.leaf.kind),
+            settled => return settled,
+        }
+    }
+    metrics::counter!("treeline_update_retries_exhausted_total").increment(1);
+    let actual = probe(backend, resolved).await?;
+    Err(Failure::Answer(Error::Conflict {
+        kind: resolved.leaf.kind,
+        path,
+        expected: Some(resolved.tag()),
+        actual: Some(actual),
+    }))
+}
+
+fn count_conflict(kind: Kind) {
+    metrics::counter!("treeline_update_conflicts_total", "kind" => kind.as_str()).increment(1);
+}
+
+/// The first attempt: under the version that was read before.
+struct CompareAndSet {
+    context: WriteContext,
+    resolved: Arc<Resolved>,
+    next: Next,
+}
+
+#[async_trait]
+impl Work for CompareAndSet {
+    type Output = Record;
+    const NAME: &'static str = "update";
+
+    async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Record, Failure> {
+        set(
+            transaction,
+            &self.context,
+            &self.resolved,
+            &self.resolved.leaf,
+            &self.next,
+        )
+        .await
+    }
+}
+
+/// A later attempt: under the row's lock, on what the row is then.
+struct LockAndSet {
+    context: WriteContext,
+    resolved: Arc<Resolved>,
+    change: Change,
+}
+
+#[async_trait]
+impl Work for LockAndSet {
+    type Output = Record;
+    const NAME: &'static str = "update_again";
+
+    async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Record, Failure> {
+        let record = lock::row_alter(transaction, &self.resolved).await?;
+        let next = (self.change)(&record)?;
+        if !next.changes(&record) {
+            return Ok(record);
+        }
+        set(transaction, &self.context, &self.resolved, &record, &next).await
+    }
+}
+
+/// Writes the row under the version that `record` has, or fails with [`Failure::Lost`].
+async fn set(
+    transaction: &mut Transaction<'_>,
+    context: &WriteContext,
+    resolved: &Resolved,
+    record: &Record,
+    next: &Next,
+) -> Result<Record, Failure> {
+    let renames = next.name != record.name;
+    if renames {
+        lock::parent_alter(transaction, &Parent::above(resolved)).await?;
+    }
+    let path = resolved.path().renamed(next.name.clone());
+    compare_and_set(transaction, context, record, next, &path).await?;
+    if next.aliases != AliasChange::default() {
+        let model_path = path.parent().unwrap_or_else(|| path.clone());
+        side::change_aliases(
+            transaction,
+            resolved.parent_id(),
+            record.id,
+            &model_path,
+            &next.aliases,
+        )
+        .await?;
+    }
+    let row = transaction.row(&entity::UPDATED_AT, &[record.id.into()]).await?;
+    let updated_at = row.map(|row| row.maybe_int(0)).transpose()?.flatten();
+    let version = record.version.next();
+    let operation = if renames {
+        Operation::Rename
+    } else {
+        Operation::Alter
+    };
+    let names = feed::names(&path);
+    feed::append(
+        transaction,
+        context,
+        Entry {
+            id: record.id,
+            kind: record.kind,
+            names: &names,
+            operation,
+            version,
+        },
+    )
+    .await?;
+    let mut written = record.clone();
+    written.version = version;
+    written.name = next.name.clone();
+    written.in_use = next.in_use;
+    written.payload.clone_from(&next.payload);
+    written.audit.last_modifier = Some(context.principal.clone());
+    written.audit.last_modified_at_ms = updated_at;
+    Ok(written)
+}
+
+/// The one statement that decides who wins (INV-4).
+async fn compare_and_set(
+    transaction: &mut Transaction<'_>,
+    context: &WriteContext,
+    record: &Record,
+    next: &Next,
+    path: &Path,
+) -> Result<(), Failure> {
+    let mut values: Vec<Value> = vec![
+        next.in_use.into(),
+        next.payload.as_str().into(),
+        context.principal.as_str().into(),
+        record.id.into(),
+        record.version.into(),
+    ];
+    let statement = if next.name == record.name {
+        &entity::UPDATE_ENTITY
+    } else {
+        values.insert(0, next.name.as_str().into());
+        &entity::RENAME_ENTITY
+    };
+    match transaction.run(statement, &values).await {
+        Ok(1) => Ok(()),
+        Ok(0) => Err(Failure::Lost),
+        Ok(count) => Err(Failure::Broken(format!("an update by id matched {count} rows"))),
+        Err(Failure::Unique(Clash::Name)) => Err(Failure::Answer(Error::already_exists(
+            record.kind,
+            path.to_string(),
+        ))),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The answer to a client that pinned a version which is no longer there.
+async fn pinned_version_lost(
+    backend: &Backend,
+    context: &WriteContext,
+    resolved: &Arc<Resolved>,
+) -> Result<Failure, Failure> {
+    let path = resolved.path().to_string();
+    let actual = probe(backend, resolved).await?;
+    let refused = context
+        .precondition
+        .check(resolved.leaf.kind, &path, actual)
+        .err();
+    // `If-Match: *` names every state, so only the row's absence can refuse it; the write itself lost a race.
+    let lost = || Error::PreconditionFailed {
+        kind: resolved.leaf.kind,
+        path,
+        expected: Some(resolved.tag()),
+        actual: Some(actual),
+    };
+    Ok(Failure::Answer(refused.unwrap_or_else(lost)))
+}
+
+/// What became of a row whose update matched nothing: the state that it has now, or [`Error::NotFound`] of the name
+/// under which it was resolved.
+async fn probe(backend: &Backend, resolved: &Arc<Resolved>) -> Result<EntityTag, Failure> {
+    backend
+        .read(
+            crate::transaction::Reading::Point,
+            Probe {
+                resolved: Arc::clone(resolved),
+            },
+        )
+        .await
+}
+
+struct Probe {
+    resolved: Arc<Resolved>,
+}
+
+#[async_trait]
+impl Work for Probe {
+    type Output = EntityTag;
+    const NAME: &'static str = "probe";
+
+    async fn run(&self, transaction: &mut Transaction<'_>) -> Result<EntityTag, Failure> {
+        let id = self.resolved.id();
+        let Some(mut row) = transaction.row(&entity::PROBE_ROW, &[id.into()]).await? else {
+            return Err(lock::gone(&self.resolved));
+        };
+        if row.text(0)? != self.resolved.path().name().as_str() {
+            return Err(lock::gone(&self.resolved));
+        }
+        Ok(EntityTag {
+            id,
+            version: record::version(row.int(1)?)?,
+        })
+    }
+}

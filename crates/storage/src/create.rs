@@ -1,0 +1,161 @@
+//! P1, strict create.
+//!
+//! 1. The parent was resolved before, outside any transaction.
+//! 2. Lock the live parent row shared, by id, and re-check its name and its flag under the lock.
+//! 3. Insert the row; a clash on the name is `AlreadyExists`, for every creator but one (INV-2).
+//! 4. Insert its side rows and its tasks, then its feed row, and commit it all at once.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use treeline_core::{Audit, EntityId, Error, Kind, Name, Operation, Path, Provider, Version};
+
+use crate::context::WriteContext;
+use crate::failure::{Clash, Failure};
+use crate::feed::{self, Entry};
+use crate::ids::Ids;
+use crate::lock::{self, LockedParent, Parent};
+use crate::record::Record;
+use crate::side::{self, NewLocation};
+use crate::sql::entity;
+use crate::tasks::{self, NewTask, Task};
+use crate::transaction::{Transaction, Work};
+use crate::value::Value;
+
+/// A row to insert, without its kind's types.
+#[derive(Clone, Debug)]
+pub(crate) struct NewRow {
+    pub(crate) kind: Kind,
+    pub(crate) name: Name,
+    pub(crate) provider: Option<Provider>,
+    pub(crate) payload: String,
+}
+
+/// One strict create.
+pub(crate) struct Create {
+    pub(crate) context: WriteContext,
+    pub(crate) ids: Arc<Ids>,
+    pub(crate) parent: Parent,
+    /// Of the new entity.
+    pub(crate) path: Path,
+    /// None for a metalake, which is its own.
+    pub(crate) metalake_id: Option<EntityId>,
+    pub(crate) row: NewRow,
+    pub(crate) locations: Vec<NewLocation>,
+    /// Who claims the tasks that the locations need, and for how long.
+    pub(crate) claim: tasks::Claim,
+}
+
+/// How a create ended, if not with an error.
+pub(crate) enum Created {
+    /// It is there; these of its directories are to be made, and are claimed.
+    Done(Record, Vec<Task>),
+    /// A directory of a dropped fileset at one of the locations has not been removed yet; nothing was written.
+    Blocked,
+}
+
+#[async_trait]
+impl Work for Create {
+    type Output = Created;
+    const NAME: &'static str = "create";
+
+    async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Created, Failure> {
+        let parent = lock::parent_shared(transaction, &self.parent).await?;
+        parent.require_in_use()?;
+        for place in &self.locations {
+            if tasks::removal_overlaps(transaction, &place.location).await? {
+                return Ok(Created::Blocked);
+            }
+        }
+        let id = self.ids.next()?;
+        let metalake_id = self.metalake_id.unwrap_or(id);
+        let record = insert(
+            transaction,
+            &self.context,
+            id,
+            &parent,
+            metalake_id,
+            &self.row,
+            &self.path,
+        )
+        .await?;
+        side::insert_locations(transaction, id, &self.locations).await?;
+        let mut claimed = Vec::new();
+        for place in self.locations.iter().filter(|place| place.make) {
+            let task = NewTask::make_directory(id, place.location.clone());
+            claimed.push(tasks::insert_claimed(transaction, &self.ids, task, &self.claim).await?);
+        }
+        let names = feed::names(&self.path);
+        append_created(transaction, &self.context, &record, &names).await?;
+        Ok(Created::Done(record, claimed))
+    }
+}
+
+/// Inserts a row under a locked parent. The caller appends the feed row, last.
+pub(crate) async fn insert(
+    transaction: &mut Transaction<'_>,
+    context: &WriteContext,
+    id: EntityId,
+    parent: &LockedParent,
+    metalake_id: EntityId,
+    row: &NewRow,
+    path: &Path,
+) -> Result<Record, Failure> {
+    let values: [Value; 9] = [
+        id.into(),
+        row.kind.as_str().into(),
+        parent.id.into(),
+        metalake_id.into(),
+        row.name.as_str().into(),
+        row.provider.map(Provider::as_str).into(),
+        row.payload.as_str().into(),
+        context.principal.as_str().into(),
+        parent.now_ms.into(),
+    ];
+    match transaction.run_one(&entity::INSERT_ENTITY, &values).await {
+        Ok(()) => {}
+        Err(Failure::Unique(Clash::Name)) => {
+            metrics::counter!("treeline_create_conflicts_total", "kind" => row.kind.as_str()).increment(1);
+            return Err(Failure::Answer(Error::already_exists(row.kind, path.to_string())));
+        }
+        // Another process made the same id; the next run of this transaction makes another.
+        Err(Failure::Unique(Clash::Id)) => return Err(Failure::Transient(format!("the id {id} is taken"))),
+        // The lock said that the parent is live; if the key says otherwise, the key is right (INV-1).
+        Err(Failure::Liveness) => {
+            return Err(Failure::Transient("the parent was dropped meanwhile".to_owned()));
+        }
+        Err(failure) => return Err(failure),
+    }
+    Ok(Record {
+        id,
+        kind: row.kind,
+        version: Version::FIRST,
+        name: row.name.clone(),
+        in_use: true,
+        provider: row.provider,
+        payload: row.payload.clone(),
+        audit: Audit {
+            creator: context.principal.clone(),
+            created_at_ms: parent.now_ms,
+            last_modifier: None,
+            last_modified_at_ms: None,
+        },
+    })
+}
+
+/// Appends the feed row of a create.
+pub(crate) async fn append_created(
+    transaction: &mut Transaction<'_>,
+    context: &WriteContext,
+    record: &Record,
+    names: &[&str],
+) -> Result<(), Failure> {
+    let entry = Entry {
+        id: record.id,
+        kind: record.kind,
+        names,
+        operation: Operation::Create,
+        version: record.version,
+    };
+    feed::append(transaction, context, entry).await
+}

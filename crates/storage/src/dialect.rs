@@ -1,0 +1,27 @@
+//! What differs between databases, as data: a few fragments, and how to read an error.
+
+pub(crate) mod sqlite;
+
+/// How a dialect writes a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Placeholder {
+    /// `?`
+    Question,
+}
+
+/// One database's way to say what the statements leave open (design §4.2).
+#[derive(Debug)]
+pub(crate) struct Dialect {
+    /// How a parameter is written.
+    pub(crate) placeholder: Placeholder,
+    /// Milliseconds since 1970 on the database's clock.
+    pub(crate) now_ms: &'static str,
+    /// Keeps a parent from being dropped or renamed; never holds up the parent's own alter where the database can.
+    pub(crate) lock_shared: &'static str,
+    /// Keeps other writers from the row; never holds up creates of children where the database can.
+    pub(crate) lock_alter: &'static str,
+    /// Keeps everybody from the row.
+    pub(crate) lock_drop: &'static str,
+    /// After a table's name: lock and update through the primary key only.
+    pub(crate) by_id: &'static str,
+}

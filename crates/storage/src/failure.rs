@@ -1,0 +1,66 @@
+//! What can go wrong inside the store, before it becomes an answer.
+
+use treeline_core::Error;
+
+/// The store's own error. It never leaves the crate: [`Failure::into_error`] is the one way out.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// The protocol's answer. It rolls the transaction back like every other failure (INV-5).
+    Answer(Error),
+    /// The version check matched no row: somebody else wrote first (INV-4).
+    Lost,
+    /// A unique key refused an insert.
+    Unique(Clash),
+    /// A liveness key refused a child under a dropped parent, or a drop over a live child (INV-1).
+    Liveness,
+    /// A deadlock, a lock timeout or a serialization failure: the same transaction may succeed when run again.
+    Transient(String),
+    /// The database cannot be used right now: gone, full, read-only.
+    Unavailable(String),
+    /// A defect of ours, or a damaged database.
+    Broken(String),
+}
+
+/// Which unique key was hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clash {
+    /// A live entity of that name under that parent (INV-2).
+    Name,
+    /// A row with that id; the id was made by us, so another one is made.
+    Id,
+    /// A live version with that alias (INV-7).
+    Alias,
+    /// Any other key.
+    Other,
+}
+
+impl Failure {
+    /// What the caller of the store is told. `operation` is the name of the transaction.
+    pub(crate) fn into_error(self, operation: &str) -> Error {
+        match self {
+            Failure::Answer(error) => error,
+            Failure::Transient(detail) => {
+                tracing::info!(operation, detail, "gave up waiting for other writers");
+                Error::Contended {
+                    operation: operation.to_owned(),
+                }
+            }
+            Failure::Unavailable(reason) => {
+                tracing::warn!(operation, reason, "the database is not available");
+                Error::Unavailable {
+                    reason: "the database does not answer".to_owned(),
+                }
+            }
+            Failure::Lost | Failure::Unique(_) | Failure::Liveness => Error::internal(format!(
+                "{operation}: {self:?} reached the end of its transaction unanswered"
+            )),
+            Failure::Broken(detail) => Error::internal(format!("{operation}: {detail}")),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Answer(error)
+    }
+}

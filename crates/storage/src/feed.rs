@@ -1,0 +1,42 @@
+//! The feed's writing half: one row for each committed change of an entity, in the change's own transaction (P12).
+
+use treeline_core::{EntityId, Kind, Operation, Path, Version};
+
+use crate::context::WriteContext;
+use crate::failure::Failure;
+use crate::sql;
+use crate::transaction::Transaction;
+
+/// What a feed row says.
+pub(crate) struct Entry<'a> {
+    pub(crate) id: EntityId,
+    pub(crate) kind: Kind,
+    pub(crate) names: &'a [&'a str],
+    pub(crate) operation: Operation,
+    pub(crate) version: Version,
+}
+
+/// Appends a row. Called after the row locks, so that the order of `seq` is the order of commits for each entity.
+pub(crate) async fn append(
+    transaction: &mut Transaction<'_>,
+    context: &WriteContext,
+    entry: Entry<'_>,
+) -> Result<(), Failure> {
+    let path = serde_json::to_string(entry.names)
+        .map_err(|error| Failure::Broken(format!("a path for the feed: {error}")))?;
+    let values = [
+        entry.id.into(),
+        entry.kind.as_str().into(),
+        path.into(),
+        entry.operation.as_str().into(),
+        entry.version.into(),
+        context.principal.as_str().into(),
+        context.request_id.as_str().into(),
+    ];
+    transaction.run_one(&sql::feed::INSERT_FEED, &values).await
+}
+
+/// The names of a path, as the feed keeps them.
+pub(crate) fn names(path: &Path) -> Vec<&str> {
+    path.names().iter().map(treeline_core::Name::as_str).collect()
+}

@@ -1,0 +1,145 @@
+//! Every statement that the store runs, once, named, and rendered per dialect when the store opens.
+//!
+//! A text has `?` for its parameters and a few `{fragments}` that a [`Dialect`] fills in. Lists of ids are `{ids}`:
+//! [`IDS_MAX`] parameters, of which the unused ones repeat the last id, so that a statement has one text. `{places}`
+//! does the same for locations.
+
+pub(crate) mod check;
+pub(crate) mod entity;
+pub(crate) mod feed;
+pub(crate) mod resolve;
+pub(crate) mod side;
+pub(crate) mod task;
+
+use std::collections::HashMap;
+
+use treeline_core::EntityId;
+
+use crate::dialect::{Dialect, Placeholder};
+use crate::value::Value;
+
+/// How many ids one statement takes.
+pub(crate) const IDS_MAX: usize = 64;
+
+/// How many places above another one statement takes; unused ones repeat the place itself.
+pub(crate) const PLACES_MAX: usize = 16;
+
+/// One statement.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    /// Unique; for logs, metrics and snapshots.
+    pub(crate) name: &'static str,
+    /// With `?` and `{fragments}`.
+    pub(crate) text: &'static str,
+}
+
+/// Declares statements and the list of them.
+macro_rules! statements {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal, $text:literal;)+) => {
+        $($(#[$doc])* pub(crate) static $constant: crate::sql::Statement =
+            crate::sql::Statement { name: $name, text: $text };)+
+        /// Every statement of this file.
+        pub(crate) static ALL: &[&crate::sql::Statement] = &[$(&$constant),+];
+    };
+}
+pub(crate) use statements;
+
+/// Every statement.
+pub(crate) fn all() -> impl Iterator<Item = &'static Statement> {
+    [
+        entity::ALL,
+        side::ALL,
+        task::ALL,
+        feed::ALL,
+        resolve::ALL,
+        check::ALL,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
+}
+
+/// The texts that a dialect runs.
+#[derive(Debug)]
+pub(crate) struct Rendered {
+    texts: HashMap<&'static str, String>,
+}
+
+impl Rendered {
+    pub(crate) fn new(dialect: &Dialect) -> Rendered {
+        Rendered {
+            texts: all()
+                .map(|statement| (statement.name, render(statement.text, dialect)))
+                .collect(),
+        }
+    }
+
+    /// The text of a statement.
+    ///
+    /// # Panics
+    /// If the statement is in no file's list, which the macro rules out.
+    pub(crate) fn text(&self, statement: &Statement) -> &str {
+        &self.texts[statement.name]
+    }
+}
+
+/// Fills in a dialect's fragments and placeholders.
+pub(crate) fn render(text: &str, dialect: &Dialect) -> String {
+    let ids = vec!["?"; IDS_MAX].join(", ");
+    let filled = text
+        .replace("{ids}", &ids)
+        .replace("{places}", &vec!["?"; PLACES_MAX].join(", "))
+        .replace("{now_ms}", dialect.now_ms)
+        .replace("{lock_shared}", dialect.lock_shared)
+        .replace("{lock_alter}", dialect.lock_alter)
+        .replace("{lock_drop}", dialect.lock_drop)
+        .replace("{by_id}", dialect.by_id);
+    let words: Vec<&str> = filled.split_whitespace().collect();
+    match dialect.placeholder {
+        Placeholder::Question => words.join(" "),
+    }
+}
+
+/// The parameters of an `{ids}` fragment.
+///
+/// # Panics
+/// If there are no ids, or more than [`IDS_MAX`]: callers go through them in chunks.
+pub(crate) fn ids(ids: &[EntityId]) -> impl Iterator<Item = Value> {
+    assert!(
+        !ids.is_empty() && ids.len() <= IDS_MAX,
+        "{} ids for a list of {IDS_MAX}",
+        ids.len()
+    );
+    (0..IDS_MAX).map(|place| Value::from(ids[place.min(ids.len() - 1)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::dialect::sqlite::SQLITE;
+
+    #[test]
+    fn names_are_unique_and_every_fragment_is_filled() {
+        let mut names = HashSet::new();
+        for statement in all() {
+            assert!(names.insert(statement.name), "{} stands twice", statement.name);
+            let rendered = render(statement.text, &SQLITE);
+            assert!(
+                !rendered.contains('{') && !rendered.contains('}'),
+                "{}: {rendered}",
+                statement.name
+            );
+        }
+    }
+
+    #[test]
+    fn rendered_statements_are_what_was_reviewed() {
+        let rendered: Vec<String> = all()
+            .map(|statement| format!("{}\n  {}", statement.name, render(statement.text, &SQLITE)))
+            .map(|text| text.replace(&vec!["?"; IDS_MAX].join(", "), "?, …"))
+            .collect();
+        insta::assert_snapshot!("statements_sqlite", rendered.join("\n"));
+    }
+}

@@ -1,0 +1,461 @@
+//! The calls that the rest of the workspace may make. Each is a whole transaction, or a read: no handle to either
+//! ever leaves this crate.
+
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+
+use treeline_core::{Alias, Draft, Entity, EntityId, Error, Kind, Name, NewEntity, Path, Payload, Result};
+
+use crate::alter::{self, Change, Next};
+use crate::check::{Check, DumpAll, Finding};
+use crate::context::WriteContext;
+use crate::create::{Create, Created, NewRow};
+use crate::dialect::sqlite::SQLITE;
+use crate::drop::{Drop, DropRule};
+use crate::ids::Ids;
+use crate::link::Link;
+use crate::lock::Parent;
+use crate::migrate::{self, MigrateReport};
+use crate::read::{FindAlias, ListNames, ListRecords, Purge};
+use crate::record::{Record, decode_payload, encode_payload};
+use crate::resolve::{Resolve, Resolved};
+use crate::side::{AliasChange, NewLocation};
+use crate::sql::Rendered;
+use crate::sqlite::Sqlite;
+use crate::tasks::{Claim, ClaimTasks, EndTask, Ending, RemovalPending, Task, TaskFilter};
+use crate::transaction::{Backend, Reading, Work};
+
+/// How to open a store.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// Which database: `sqlite:` and a file's path.
+    pub url: String,
+    /// How often an update is tried again after it lost its version check (`occ.max_retries`).
+    pub occ_retries_max: u32,
+    /// The bound of one operation, waits and retries included, in milliseconds.
+    pub operation_ms_max: u64,
+    /// How long a claimed task belongs to its claimer, in milliseconds.
+    pub task_lease_ms: i64,
+}
+
+impl StoreOptions {
+    /// The defaults for a database.
+    pub fn new(url: impl Into<String>) -> StoreOptions {
+        StoreOptions {
+            url: url.into(),
+            occ_retries_max: 3,
+            operation_ms_max: 10_000,
+            task_lease_ms: 30_000,
+        }
+    }
+}
+
+/// A store of entities. Cheap to clone; all clones share one set of connections.
+#[derive(Clone, Debug)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    backend: Backend,
+    ids: Arc<Ids>,
+    options: StoreOptions,
+}
+
+/// How [`Store::create_with_locations`] ended, if not with an error.
+#[derive(Debug)]
+pub enum CreatedWithLocations<P> {
+    /// It is there. The tasks are claimed for the caller, who makes the directories and settles them.
+    Done(Entity<P>, Vec<Task>),
+    /// A dropped fileset's directory at or around one of the locations is still to be removed. Nothing was written;
+    /// help with [`TaskFilter::RemovalsAround`] and try again.
+    Blocked,
+}
+
+impl Store {
+    /// Opens a database. An empty one is initialised, and the embedded default upgrades an older schema itself.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a URL that names no database, or a schema newer than this binary;
+    /// [`Error::Unavailable`] for a database that cannot be reached.
+    pub async fn open(options: StoreOptions) -> Result<Store> {
+        let file = sqlite_file(&options.url)?;
+        blocking("open", move || {
+            migrate::migrate_sqlite(&file)?;
+            let backend = Backend {
+                sqlite: Sqlite::open(&file, Rendered::new(&SQLITE))?,
+                operation_ms_max: options.operation_ms_max,
+            };
+            Ok(Store {
+                shared: Arc::new(Shared {
+                    backend,
+                    ids: Arc::new(Ids::new()),
+                    options,
+                }),
+            })
+        })
+        .await
+    }
+
+    /// Brings a database to this binary's schema and does nothing else.
+    pub async fn migrate(options: StoreOptions) -> Result<MigrateReport> {
+        let file = sqlite_file(&options.url)?;
+        blocking("migrate", move || migrate::migrate_sqlite(&file)).await
+    }
+
+    /// Reads what a path names now. [`Error::NotFound`] names the level that is missing.
+    pub async fn resolve(&self, path: &Path) -> Result<Resolved> {
+        self.read(
+            Reading::Point,
+            Resolve {
+                path: path.clone(),
+                with_payloads: false,
+            },
+        )
+        .await
+    }
+
+    /// The same, with the payloads of the levels above.
+    pub async fn resolve_with_payloads(&self, path: &Path) -> Result<Resolved> {
+        self.read(
+            Reading::Point,
+            Resolve {
+                path: path.clone(),
+                with_payloads: true,
+            },
+        )
+        .await
+    }
+
+    /// The names of one kind under a row (none: the root), in byte order, without reading payloads.
+    pub async fn list_names(&self, parent: Option<&Resolved>, kind: Kind) -> Result<Vec<Name>> {
+        let parent = parent.map_or(EntityId::ROOT, Resolved::id);
+        self.read(Reading::Scan, ListNames { parent, kind }).await
+    }
+
+    /// The entities of one kind under a row (none: the root), in byte order of their names.
+    pub async fn list<P: Payload>(&self, parent: Option<&Resolved>) -> Result<Vec<Entity<P>>> {
+        let parent = parent.map_or(EntityId::ROOT, Resolved::id);
+        let records = self
+            .read(
+                Reading::Scan,
+                ListRecords {
+                    parent,
+                    kind: P::KIND,
+                },
+            )
+            .await?;
+        records.into_iter().map(Record::into_entity).collect()
+    }
+
+    /// The number of the model's version that an alias names now.
+    pub async fn version_of_alias(&self, model: &Resolved, alias: &Alias) -> Result<Option<Name>> {
+        self.read(
+            Reading::Point,
+            FindAlias {
+                model: model.id(),
+                alias: alias.clone(),
+            },
+        )
+        .await
+    }
+
+    /// Creates an entity under a resolved parent (none: the root) (P1).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`] for all but one of any number of creators of a name; [`Error::NotFound`] of the parent
+    /// if it is gone or called otherwise by now; [`Error::NotInUse`] if it is disabled by now.
+    pub async fn create<P: Payload>(
+        &self,
+        context: &WriteContext,
+        parent: Option<&Resolved>,
+        new: NewEntity<P>,
+    ) -> Result<Entity<P>> {
+        match self
+            .create_with_locations(context, parent, new, Vec::new())
+            .await?
+        {
+            CreatedWithLocations::Done(entity, _) => Ok(entity),
+            CreatedWithLocations::Blocked => {
+                Err(Error::internal("a create without locations was blocked by one"))
+            }
+        }
+    }
+
+    /// Creates an entity that keeps files, with a claimed task for each directory that is to be made.
+    ///
+    /// # Errors
+    /// As [`Store::create`].
+    pub async fn create_with_locations<P: Payload>(
+        &self,
+        context: &WriteContext,
+        parent: Option<&Resolved>,
+        new: NewEntity<P>,
+        locations: Vec<NewLocation>,
+    ) -> Result<CreatedWithLocations<P>> {
+        let path = match parent {
+            Some(parent) => parent.path().child(P::KIND, new.name.clone()),
+            None => Path::metalake(new.name.clone()),
+        };
+        let row = NewRow {
+            kind: P::KIND,
+            name: new.name,
+            provider: new.payload.provider(),
+            payload: encode_payload(&new.payload)?,
+        };
+        let create = Create {
+            context: context.clone(),
+            ids: Arc::clone(&self.shared.ids),
+            parent: Parent::of(parent),
+            path,
+            metalake_id: parent.map(Resolved::metalake_id),
+            row,
+            locations,
+            claim: self.claim()?,
+        };
+        match self.write(create).await? {
+            Created::Done(record, tasks) => Ok(CreatedWithLocations::Done(record.into_entity()?, tasks)),
+            Created::Blocked => Ok(CreatedWithLocations::Blocked),
+        }
+    }
+
+    /// Applies a change to a resolved entity (P2), under another name too (P4). The change may run several times, each
+    /// time on a newer row; it must be pure.
+    ///
+    /// # Errors
+    /// Whatever the change refuses; [`Error::NotFound`] if the row is gone or called otherwise by now;
+    /// [`Error::AlreadyExists`] for a name or an alias that is taken; [`Error::PreconditionFailed`] if the client pinned
+    /// another version; [`Error::Conflict`] past the bounded attempts.
+    pub async fn alter<P, F>(
+        &self,
+        context: &WriteContext,
+        resolved: Resolved,
+        change: F,
+    ) -> Result<Entity<P>>
+    where
+        P: Payload,
+        F: Fn(&mut Draft<P>) -> Result<()> + Send + Sync + 'static,
+    {
+        let erased: Change = Arc::new(move |record| {
+            let before: P = decode_payload(record.id, record.kind, &record.payload)?;
+            let mut draft = Draft {
+                name: record.name.clone(),
+                in_use: record.in_use,
+                payload: before.clone(),
+            };
+            change(&mut draft)?;
+            let aliases = match (before.aliases(), draft.payload.aliases()) {
+                (Some(before), Some(after)) => AliasChange::between(before, after),
+                (None, _) | (_, None) => AliasChange::default(),
+            };
+            Ok(Next {
+                name: draft.name,
+                in_use: draft.in_use,
+                payload: encode_payload(&draft.payload)?,
+                aliases,
+            })
+        });
+        let retries_max = self.shared.options.occ_retries_max;
+        alter::alter(
+            &self.shared.backend,
+            retries_max,
+            context,
+            &Arc::new(resolved),
+            erased,
+        )
+        .await
+        .map_err(|failure| failure.into_error("update"))?
+        .into_entity()
+    }
+
+    /// Links a version to a resolved model: the next number, a strict create and its aliases in one transaction.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] of the model; [`Error::AlreadyExists`] for an alias that another version holds.
+    pub async fn link<P: Payload>(
+        &self,
+        context: &WriteContext,
+        model: Resolved,
+        version: &P,
+    ) -> Result<Entity<P>> {
+        let attach = version
+            .aliases()
+            .map(|aliases| aliases.iter().cloned().collect())
+            .unwrap_or_default();
+        let link = Link {
+            context: context.clone(),
+            ids: Arc::clone(&self.shared.ids),
+            model: Arc::new(model),
+            payload: encode_payload(version)?,
+            aliases: AliasChange {
+                attach,
+                detach: Vec::new(),
+            },
+        };
+        self.write(link).await?.into_entity()
+    }
+
+    /// Drops what was resolved (P3). `false` if it is gone, or called otherwise, by now.
+    ///
+    /// # Errors
+    /// [`Error::NotEmpty`] and [`Error::InUse`] as the rule says; [`Error::PreconditionFailed`] if the client pinned
+    /// another version.
+    pub async fn drop(&self, context: &WriteContext, resolved: Resolved, rule: DropRule) -> Result<bool> {
+        let ids = Arc::clone(&self.shared.ids);
+        self.write(Drop {
+            context: context.clone(),
+            ids,
+            resolved: Arc::new(resolved),
+            rule,
+        })
+        .await
+    }
+
+    /// Whether the tree of a dropped fileset at, above or below this location is still to be removed.
+    pub async fn removal_pending(&self, location: &str) -> Result<bool> {
+        self.read(
+            Reading::Point,
+            RemovalPending {
+                location: location.to_owned(),
+            },
+        )
+        .await
+    }
+
+    /// Claims up to `limit` tasks. The claim lasts [`Store::task_lease_ms`]; extend it for longer work.
+    pub async fn claim_tasks(&self, filter: TaskFilter, limit: u16) -> Result<Vec<Task>> {
+        self.write(ClaimTasks {
+            filter,
+            limit: i64::from(limit),
+            claim: self.claim()?,
+        })
+        .await
+    }
+
+    /// The task is done. `false` if its claim had run out, so that somebody else may have done it too.
+    pub async fn settle_task(&self, task: &Task) -> Result<bool> {
+        self.end_task(task, Ending::Settled).await
+    }
+
+    /// The task goes on. `false` if its claim has run out.
+    pub async fn extend_task(&self, task: &Task) -> Result<bool> {
+        self.end_task(
+            task,
+            Ending::Extended {
+                lease_ms: self.task_lease_ms(),
+            },
+        )
+        .await
+    }
+
+    /// The task failed, and is free again after `wait_ms`.
+    pub async fn release_task(&self, task: &Task, wait_ms: i64, error: &str) -> Result<bool> {
+        self.end_task(
+            task,
+            Ending::Released {
+                wait_ms,
+                error: error.to_owned(),
+            },
+        )
+        .await
+    }
+
+    /// How long a claim lasts, in milliseconds.
+    pub fn task_lease_ms(&self) -> i64 {
+        self.shared.options.task_lease_ms
+    }
+
+    /// Purges rows that were dropped longer than `retention_ms` ago, in bounded batches. Answers how many.
+    pub async fn purge(&self, retention_ms: i64) -> Result<u64> {
+        let mut purged = 0;
+        loop {
+            match self.write(Purge { retention_ms }).await? {
+                0 => return Ok(purged),
+                batch => purged += batch,
+            }
+        }
+    }
+
+    /// Audits the database against every invariant that its rows can show.
+    pub async fn check(&self) -> Result<Vec<Finding>> {
+        self.read(Reading::Scan, Check).await
+    }
+
+    /// Every row of every table as JSON lines, as of one moment. Holds all of it in memory: it is for tests and for
+    /// people with a question.
+    pub async fn dump(&self) -> Result<String> {
+        self.read(Reading::Scan, DumpAll).await
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<()> {
+        let probe = Resolve {
+            path: Path::metalake(Name::new("treeline_probe")?),
+            with_payloads: false,
+        };
+        match self.read(Reading::Point, probe).await {
+            Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn end_task(&self, task: &Task, ending: Ending) -> Result<bool> {
+        self.write(EndTask {
+            task: Arc::new(task.clone()),
+            ending,
+        })
+        .await
+    }
+
+    fn claim(&self) -> Result<Claim> {
+        let holder = self
+            .shared
+            .ids
+            .next()
+            .map_err(|failure| failure.into_error("claim"))?;
+        Ok(Claim {
+            holder: holder.to_string(),
+            lease_ms: self.task_lease_ms(),
+        })
+    }
+
+    async fn write<W: Work>(&self, work: W) -> Result<W::Output> {
+        self.shared
+            .backend
+            .write(work)
+            .await
+            .map_err(|failure| failure.into_error(W::NAME))
+    }
+
+    async fn read<W: Work>(&self, reading: Reading, work: W) -> Result<W::Output> {
+        self.shared
+            .backend
+            .read(reading, work)
+            .await
+            .map_err(|failure| failure.into_error(W::NAME))
+    }
+}
+
+fn sqlite_file(url: &str) -> Result<PathBuf> {
+    match url.strip_prefix("sqlite:") {
+        Some(path) if !path.trim().is_empty() => {
+            Ok(FilePath::new(path.strip_prefix("//").unwrap_or(path)).to_owned())
+        }
+        Some(_) | None => Err(Error::invalid(
+            "database",
+            format!("`{url}` is not `sqlite:` and the path of a file"),
+        )),
+    }
+}
+
+/// Runs file work away from the executor's threads.
+async fn blocking<T: Send + 'static>(
+    operation: &'static str,
+    work: impl FnOnce() -> std::result::Result<T, crate::failure::Failure> + Send + 'static,
+) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome.map_err(|failure| failure.into_error(operation)),
+        Err(panic) => Err(Error::internal(format!("{operation}: {panic}"))),
+    }
+}

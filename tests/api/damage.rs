@@ -1,0 +1,110 @@
+//! Databases that were damaged by hand: the audit names each damage and exits with 1.
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+use treeline_tests::{Bed, Tree};
+
+/// A database with a fileset, and a model with two versions, an alias and a few changes; no server runs on it.
+async fn sound() -> Result<Bed> {
+    let bed = Bed::new()?;
+    let mut server = bed.start().await?;
+    let mut client = server.client();
+    let tree = Tree::plant(&bed, &mut client).await?;
+    client.post(Tree::FILESETS, &tree.fileset("f")).await?.ok()?;
+    client.post(Tree::MODELS, &json!({"name": "model"})).await?.ok()?;
+    for number in 0..2 {
+        let version = json!({"uri": "s3://bucket/model", "aliases": [format!("alias{number}")]});
+        client
+            .post(&format!("{}/model/versions", Tree::MODELS), &version)
+            .await?
+            .ok()?;
+    }
+    for value in ["1", "2", "3"] {
+        let set = json!({"@type": "setProperty", "property": "a", "value": value});
+        client
+            .put(&format!("{}/f", Tree::FILESETS), &json!({"updates": [set]}))
+            .await?
+            .ok()?;
+    }
+    server.stop().await?;
+    bed.check_is_clean().await?;
+    Ok(bed)
+}
+
+/// Damages a sound database and fails unless the audit says all of `words` about it.
+async fn names(sql: &str, words: &[&str]) -> Result<()> {
+    let bed = sound().await?;
+    bed.damage(sql).await?;
+    let outcome = bed.run(&["check"]).await?;
+    ensure!(
+        outcome.code == Some(1),
+        "exit code {:?}:\n{}",
+        outcome.code,
+        outcome.text()
+    );
+    for word in words {
+        ensure!(
+            outcome.stdout.contains(word),
+            "nothing of `{word}` in:\n{}",
+            outcome.text()
+        );
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_live_child_under_a_dropped_parent_is_named() -> Result<()> {
+    let sql = "UPDATE entities SET tombstone = id, parent_tombstone = NULL, dropped_at = 1, dropped_by = 'hand' \
+               WHERE kind = 'schema' AND id = (SELECT parent_id FROM entities WHERE kind = 'fileset')";
+    names(sql, &["INV-1", "`f`"]).await
+}
+
+#[tokio::test]
+async fn two_live_entities_of_one_name_are_named() -> Result<()> {
+    // The unique key is gone with the table that had it.
+    let sql = "CREATE TABLE copy AS SELECT * FROM entities; \
+               DROP TABLE entities; \
+               ALTER TABLE copy RENAME TO entities; \
+               INSERT INTO entities SELECT id + 1, kind, parent_id, parent_tombstone, metalake_id, name, version, \
+               tombstone, in_use, provider, payload, created_by, created_at, updated_by, updated_at, dropped_by, \
+               dropped_at FROM entities WHERE kind = 'fileset'";
+    names(sql, &["INV-2", "`f`"]).await
+}
+
+#[tokio::test]
+async fn an_alias_without_its_version_is_named() -> Result<()> {
+    names(
+        "DELETE FROM entities WHERE kind = 'model_version' AND name = '1'",
+        &["INV-7", "alias1"],
+    )
+    .await
+}
+
+#[tokio::test]
+async fn an_alias_of_another_models_version_is_named() -> Result<()> {
+    let sql = "UPDATE version_aliases SET model_id = (SELECT id FROM entities WHERE kind = 'fileset') WHERE alias = 'alias0'";
+    names(sql, &["INV-7", "alias0"]).await
+}
+
+#[tokio::test]
+async fn a_gap_in_the_versions_of_an_entity_is_named() -> Result<()> {
+    let sql =
+        "DELETE FROM feed WHERE version = 3 AND entity_id = (SELECT id FROM entities WHERE kind = 'fileset')";
+    names(sql, &["INV-3", "`f`"]).await
+}
+
+#[tokio::test]
+async fn a_version_ahead_of_the_feed_is_named() -> Result<()> {
+    names(
+        "UPDATE entities SET version = version + 1 WHERE kind = 'fileset'",
+        &["INV-3", "`f`"],
+    )
+    .await
+}
+
+#[tokio::test]
+async fn every_damage_of_one_database_is_named_at_once() -> Result<()> {
+    let sql = "UPDATE entities SET version = version + 1 WHERE kind = 'fileset'; \
+               DELETE FROM entities WHERE kind = 'model_version' AND name = '1'";
+    names(sql, &["INV-3", "INV-7"]).await
+}

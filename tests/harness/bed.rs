@@ -1,0 +1,181 @@
+//! A place for one test: a database, a directory for files, and the servers that run on them.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::{Client, Rows, Server, free_address};
+
+/// Names the binary to test. Without it nothing can be tested, and a test that does nothing must not pass.
+const BINARY_VARIABLE: &str = "TREELINE_BIN";
+
+/// How long a command that is not a server may take.
+const COMMAND_WITHIN: Duration = Duration::from_secs(60);
+
+/// Everything of one test, on disk until it is dropped.
+#[derive(Debug)]
+pub struct Bed {
+    directory: TempDir,
+    binary: PathBuf,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Its exit code; none if a signal ended it.
+    pub code: Option<i32>,
+    /// What it printed for programs.
+    pub stdout: String,
+    /// What it printed for people.
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// All that it printed.
+    pub fn text(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+}
+
+impl Bed {
+    /// An empty bed. Fails where no binary is named.
+    pub fn new() -> Result<Bed> {
+        let Some(binary) = std::env::var_os(BINARY_VARIABLE) else {
+            bail!(
+                "{BINARY_VARIABLE} is not set, so there is no server to test. `cargo xtask ci` builds one and sets it; \
+                 by hand: `cargo build --release -p treeline-server` and {BINARY_VARIABLE}=target/release/treeline"
+            );
+        };
+        let binary = std::path::absolute(binary)?;
+        ensure!(
+            binary.is_file(),
+            "{BINARY_VARIABLE} names `{}`, which is no file",
+            binary.display()
+        );
+        let directory = tempfile::Builder::new().prefix("treeline-test-").tempdir()?;
+        let bed = Bed { directory, binary };
+        std::fs::create_dir(bed.files())?;
+        Ok(bed)
+    }
+
+    /// Where filesets of this test keep their files.
+    pub fn files(&self) -> PathBuf {
+        self.path("files")
+    }
+
+    /// The database that all servers of this bed share.
+    pub fn database(&self) -> PathBuf {
+        self.path("catalog.db")
+    }
+
+    /// Something of this test's own.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root().join(name)
+    }
+
+    /// One more server on the shared database, ready to answer. Each has a data directory of its own.
+    pub async fn start(&self) -> Result<Server> {
+        self.start_with(&[]).await
+    }
+
+    /// The same with more arguments.
+    pub async fn start_with(&self, arguments: &[&str]) -> Result<Server> {
+        let address = free_address()?;
+        let log = self.path(&format!("server-{}.log", address.port()));
+        let mut command = self.command(&["serve", "--listen", &address.to_string()]);
+        command.args(arguments);
+        Server::start(command, address, log).await
+    }
+
+    /// Runs a command of the binary on the shared database to its end.
+    pub async fn run(&self, arguments: &[&str]) -> Result<Outcome> {
+        let mut command = self.command(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = tokio::time::timeout(COMMAND_WITHIN, command.output())
+            .await
+            .with_context(|| format!("`treeline {}` did not end", arguments.join(" ")))??;
+        Ok(Outcome {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        })
+    }
+
+    /// Fails unless the audit of the database finds nothing.
+    pub async fn check_is_clean(&self) -> Result<()> {
+        let outcome = self.run(&["check"]).await?;
+        ensure!(
+            outcome.code == Some(0),
+            "`treeline check` found something:\n{}",
+            outcome.text()
+        );
+        Ok(())
+    }
+
+    /// Every row of the database, damaged or not.
+    pub async fn rows(&self) -> Result<Rows> {
+        let outcome = self.run(&["check", "--dump"]).await?;
+        Rows::parse(&outcome.stdout)
+            .with_context(|| format!("`treeline check --dump` said:\n{}", outcome.text()))
+    }
+
+    /// Changes the database by hand, with the foreign keys off.
+    pub async fn damage(&self, sql: &str) -> Result<()> {
+        const SCRIPT: &str = "import sqlite3, sys\n\
+            database = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+            database.execute('PRAGMA foreign_keys = OFF')\n\
+            database.execute('PRAGMA ignore_check_constraints = ON')\n\
+            database.executescript(sys.argv[2])\n";
+        let database = self.database();
+        let output = Command::new("python3")
+            .args(["-c", SCRIPT])
+            .arg(&database)
+            .arg(sql)
+            .output()
+            .await?;
+        ensure!(
+            output.status.success(),
+            "the damage failed:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(())
+    }
+
+    /// As many clients as asked for, dealt out over the servers in turn.
+    pub fn clients(servers: &[&Server], count: usize) -> Vec<Client> {
+        let addresses: Vec<SocketAddr> = servers.iter().map(|server| server.address()).collect();
+        (0..count)
+            .map(|number| Client::new(addresses[number % addresses.len()]))
+            .collect()
+    }
+
+    fn root(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The binary, told where the database is and nothing else of the environment.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        for (variable, _) in std::env::vars_os() {
+            if variable.to_string_lossy().starts_with("TREELINE_") {
+                command.env_remove(variable);
+            }
+        }
+        command
+            .args(arguments)
+            .env(
+                "TREELINE_DATABASE",
+                format!("sqlite:{}", self.database().display()),
+            )
+            .env("TREELINE_DATA_DIR", self.path("data"))
+            .current_dir(self.root())
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+}

@@ -1,0 +1,147 @@
+//! A server as the process that it is.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use tokio::process::{Child, Command};
+
+use crate::Client;
+
+/// Far more than a server needs to start or to stop: a loaded machine must not fail a run.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// How much of its log a failure shows.
+const LOG_LINES_MAX: usize = 40;
+
+/// A running server. Dropping it kills it, and shows its log where a test is failing.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    address: SocketAddr,
+    log: PathBuf,
+}
+
+impl Server {
+    /// Starts the command and waits until it says that it is ready.
+    pub(crate) async fn start(mut command: Command, address: SocketAddr, log: PathBuf) -> Result<Server> {
+        let output = File::create(&log)?;
+        command
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .stdin(Stdio::null());
+        let child = command.spawn().context("cannot start the server")?;
+        let mut server = Server { child, address, log };
+        server.wait_until_ready().await?;
+        Ok(server)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A client with a connection of its own.
+    pub fn client(&self) -> Client {
+        Client::new(self.address)
+    }
+
+    /// Asks it to stop, as an operator would (SIGTERM), and does not wait.
+    pub async fn ask_to_stop(&self) -> Result<()> {
+        let id = self.child.id().context("the server is not running")?.to_string();
+        let status = Command::new("kill").args(["-TERM", &id]).status().await?;
+        ensure!(status.success(), "cannot signal the server");
+        Ok(())
+    }
+
+    /// Kills it as a crash would (SIGKILL), and waits until it is gone.
+    pub async fn kill(&mut self) -> Result<()> {
+        self.child.start_kill()?;
+        self.wait().await?;
+        Ok(())
+    }
+
+    /// Waits until it ends, within a bound.
+    pub async fn wait(&mut self) -> Result<ExitStatus> {
+        let waited = tokio::time::timeout(WITHIN, self.child.wait()).await;
+        Ok(waited.with_context(|| format!("the server did not end within {WITHIN:?}"))??)
+    }
+
+    /// Asks it to stop and fails unless it does so with exit code 0.
+    pub async fn stop(&mut self) -> Result<()> {
+        self.ask_to_stop().await?;
+        let status = self.wait().await?;
+        ensure!(
+            status.success(),
+            "the server ended with {status}:\n{}",
+            self.log_tail()
+        );
+        Ok(())
+    }
+
+    /// Whether it still runs. A server that a test brought down must not pass for one that held out.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// The last lines of its log.
+    pub fn log_tail(&self) -> String {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n")
+    }
+
+    async fn wait_until_ready(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            if let Ok(answer) = self.client().get("/api/health/ready").await
+                && answer.status == 200
+            {
+                return Ok(());
+            }
+            if let Some(status) = self.child.try_wait()? {
+                bail!(
+                    "the server ended before it was ready ({status}):\n{}",
+                    self.log_tail()
+                );
+            }
+            ensure!(
+                begun.elapsed() < WITHIN,
+                "the server was not ready within {WITHIN:?}:\n{}",
+                self.log_tail()
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+impl Drop for Server {
+    #[expect(
+        clippy::print_stderr,
+        reason = "the test's output is where somebody looks for the reason"
+    )]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the log of the server at {}:\n{}", self.address, self.log_tail());
+        }
+    }
+}
+
+/// Asks again until the answer is yes, and fails past a bound.
+pub async fn eventually(what: &str, mut question: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    let begun = Instant::now();
+    while !question().await? {
+        ensure!(begun.elapsed() < WITHIN, "not within {WITHIN:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
+
+/// An address whose port was free a moment ago.
+pub fn free_address() -> Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
+    Ok(listener.local_addr()?)
+}

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Runs the server as process 1; arguments are the server's own, such as `-c max_connections=300`.
+# It is ready at the log line "database system is ready to accept connections".
+set -eu
+
+if [ "${TREELINE_FAST:-}" = 1 ]; then
+    set -- -c fsync=off -c synchronous_commit=off -c full_page_writes=off "$@"
+fi
+exec postgres -c listen_addresses='*' "$@"

@@ -1,0 +1,94 @@
+//! Everything that must pass, the cheap before the expensive, stopping at the first step that fails.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+
+use crate::workspace::Workspace;
+use crate::{command, python, schemathesis, server, tidy};
+
+/// What CI runs, and what a developer runs before a commit.
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let root = &workspace.root;
+    let begun = Instant::now();
+    step("format", || {
+        command::run(command::cargo(root).args(["fmt", "--all", "--check"]))
+    })?;
+    step("tidy", || tidy::run(workspace))?;
+    step("clippy", || clippy(root))?;
+    step("documentation", || documentation(root))?;
+    step("release build of the server", || {
+        server::build(workspace).map(drop)
+    })?;
+    step("tests", || tests(workspace))?;
+    step("documentation tests", || {
+        command::run(command::cargo(root).args(["test", "--quiet", "--workspace", "--doc", "--locked"]))
+    })?;
+    step("python client, end to end", || python::run(workspace, &[]))?;
+    step("schemathesis", || schemathesis::run(workspace, &[]))?;
+    println!("\nall steps passed in {:.0} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// One headline and one closing line a step, so that a log can be searched for either.
+fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    println!("\n== {name}");
+    let begun = Instant::now();
+    let outcome = work();
+    let verdict = if outcome.is_ok() { "passed" } else { "failed" };
+    println!("== {name}: {verdict} in {:.1} s", begun.elapsed().as_secs_f64());
+    outcome.with_context(|| format!("step `{name}` failed"))
+}
+
+fn clippy(root: &Path) -> Result<()> {
+    let arguments = [
+        "clippy",
+        "--quiet",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    command::run(command::cargo(root).args(arguments))
+}
+
+/// Private items too: their comments are where most of the reasons stand, and their links rot as well.
+fn documentation(root: &Path) -> Result<()> {
+    let arguments = [
+        "doc",
+        "--quiet",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+        "--locked",
+    ];
+    command::run(
+        command::cargo(root)
+            .args(arguments)
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}
+
+/// The suites that drive a real server find it through `TREELINE_BIN`.
+fn tests(workspace: &Workspace) -> Result<()> {
+    let mut command = command::cargo(&workspace.root);
+    if command::succeeds(command::cargo(&workspace.root).args(["nextest", "--version"])) {
+        command.args([
+            "nextest",
+            "run",
+            "--cargo-quiet",
+            "--hide-progress-bar",
+            "--status-level",
+            "fail",
+        ]);
+        command.args(["--final-status-level", "slow"]);
+    } else {
+        println!("cargo-nextest is not installed: the tests run under `cargo test`");
+        command.args(["test", "--quiet", "--lib", "--bins", "--tests", "--examples"]);
+    }
+    command.args(["--workspace", "--no-fail-fast", "--locked"]);
+    command::run(command.env(server::BINARY_VARIABLE, server::binary(workspace)))
+}

@@ -1,0 +1,109 @@
+//! Rules about tests that do not run, and about tests that wait for luck.
+
+use super::tree::{Complaint, SourceFile, Tree};
+
+/// Written in two parts each, or this file would be the first to be found.
+const SWITCHED_OFF: &[&str] = &[
+    concat!("#[ign", "ore"),
+    concat!("should_", "panic"),
+    concat!("pytest.sk", "ip"),
+    concat!("mark.sk", "ip"),
+    concat!("mark.xf", "ail"),
+    concat!("pytest.xf", "ail"),
+    concat!("importor", "skip"),
+];
+
+const RESTS: &[&str] = &[
+    concat!("thread::sl", "eep("),
+    concat!("time::sl", "eep("),
+    concat!("time.sl", "eep("),
+];
+
+/// Where a test may rest, and why that is no synchronisation. One place for each language is meant to be enough.
+const MAY_REST: &[(&str, &str)] = &[
+    (
+        "tests/python/harness.py",
+        "`poll`, the one loop that asks again until a deadline",
+    ),
+    (
+        "tests/src/poll.rs",
+        "`poll`, the one loop that asks again until a deadline",
+    ),
+];
+
+/// A test that does not run passes for one that does.
+pub(super) fn no_test_is_switched_off(tree: &Tree) -> Vec<Complaint> {
+    let everywhere = |_: &SourceFile, _: usize| true;
+    lines_with(
+        tree,
+        SWITCHED_OFF,
+        everywhere,
+        "run the test or remove it; assert what is answered, not that it panics",
+    )
+}
+
+/// A rest is too short on a loaded machine and too long on every other.
+pub(super) fn no_test_rests(tree: &Tree) -> Vec<Complaint> {
+    let not_excused = |file: &SourceFile, line: usize| {
+        file.in_tests(line) && !MAY_REST.iter().any(|(path, _)| *path == file.path)
+    };
+    let message =
+        "poll with a deadline (the harness has a function for it), or use a barrier or a sync point";
+    lines_with(tree, RESTS, not_excused, message)
+}
+
+fn lines_with(
+    tree: &Tree,
+    words: &[&str],
+    counts: impl Fn(&SourceFile, usize) -> bool,
+    message: &str,
+) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    for file in tree
+        .files
+        .iter()
+        .filter(|file| matches!(file.extension(), "rs" | "py"))
+    {
+        for (number, line) in file.lines() {
+            if words.iter().any(|word| line.contains(word)) && counts(file, number) {
+                complaints.push(Complaint::new(&file.path, number, message));
+            }
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::complaints_of;
+    use super::*;
+
+    #[test]
+    fn a_test_that_is_switched_off_is_found() {
+        for word in SWITCHED_OFF {
+            let text = format!("//! x\n{word}\n");
+            assert_eq!(
+                complaints_of(no_test_is_switched_off, &[("a.rs", &text)]),
+                ["a.rs:2"],
+                "{word}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rest_is_found_in_tests_and_let_pass_where_it_is_explained() {
+        for word in RESTS {
+            let unit = format!("//! x\nfn f() {{ {word}) }}\n#[cfg(test)]\nmod tests {{\n{word})\n}}\n");
+            assert_eq!(
+                complaints_of(no_test_rests, &[("crates/a.rs", &unit)]),
+                ["crates/a.rs:5"],
+                "{word}"
+            );
+            assert_eq!(
+                complaints_of(no_test_rests, &[("tests/a.rs", &unit)]),
+                ["tests/a.rs:2", "tests/a.rs:5"]
+            );
+            assert!(complaints_of(no_test_rests, &[(MAY_REST[0].0, &unit)]).is_empty());
+        }
+    }
+}
