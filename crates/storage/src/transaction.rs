@@ -86,6 +86,12 @@ impl<'s> Transaction<'s> {
         }
     }
 
+    /// Runs a text that is no statement of the store's, to break things on purpose.
+    #[cfg(test)]
+    pub(crate) async fn run_text(&mut self, sql: &str) -> Result<(), Failure> {
+        self.session.run(sql, &[]).await.map(drop)
+    }
+
     /// Runs a statement that must match exactly one row.
     pub(crate) async fn run_one(&mut self, statement: &Statement, values: &[Value]) -> Result<(), Failure> {
         match self.run(statement, values).await? {

@@ -142,4 +142,20 @@ mod tests {
             .collect();
         insta::assert_snapshot!("statements_sqlite", rendered.join("\n"));
     }
+
+    /// Every look-up goes through an index, whatever the size of the estate. Scans are named here, with the reason.
+    #[test]
+    fn no_statement_scans_a_table_unless_it_reads_all_of_it() {
+        let whole =
+            |name: &str| name.starts_with("check_") || name.starts_with("dump_") || name == "schema_version";
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("treeline.db");
+        crate::migrate::migrate_sqlite(&file).unwrap();
+        let mut session = crate::sqlite::SqliteSession::open(&file).unwrap();
+        for statement in all().filter(|statement| !whole(statement.name)) {
+            for step in session.explain(&render(statement.text, &SQLITE)).unwrap() {
+                assert!(!step.starts_with("SCAN"), "{}: {step}", statement.name);
+            }
+        }
+    }
 }

@@ -1,0 +1,159 @@
+//! Everything that the suite needs to know about a backend, so that the tests need not.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+
+use libtest_mimic::Failed;
+use treeline_core::kinds::{Catalog, Metalake, Model, Schema};
+use treeline_core::{Entity, Kind, Name, NewEntity, Path, Payload, Result};
+use treeline_storage::{Resolved, Store, StoreOptions, WriteContext};
+
+/// One test of the suite.
+pub(crate) struct Test {
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(Bed) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+/// Lists async functions over a [`Bed`] as tests.
+macro_rules! tests {
+    ($($name:ident),+ $(,)?) => {
+        pub(crate) const TESTS: &[crate::harness::Test] = &[$(crate::harness::Test {
+            name: stringify!($name),
+            run: |bed| Box::pin($name(bed)),
+        }),+];
+    };
+}
+pub(crate) use tests;
+
+/// A database server, or a place for files.
+#[derive(Clone)]
+pub(crate) struct Backend {
+    pub(crate) name: &'static str,
+}
+
+pub(crate) fn backends() -> Vec<Backend> {
+    vec![Backend { name: "sqlite" }]
+}
+
+impl Backend {
+    pub(crate) fn run(&self, test: &'static Test) -> std::result::Result<(), Failed> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()?;
+        runtime.block_on(async {
+            let directory = tempfile::tempdir()?;
+            let url = format!("sqlite:{}", directory.path().join("treeline.db").display());
+            let options = StoreOptions::new(url);
+            let bed = Bed {
+                store: Store::open(options.clone()).await?,
+                options,
+            };
+            (test.run)(bed.clone()).await;
+            let findings = bed.store.check().await?;
+            assert!(findings.is_empty(), "the audit found: {findings:?}");
+            Ok(())
+        })
+    }
+}
+
+/// A database of a test's own, with a store on it.
+#[derive(Clone)]
+pub(crate) struct Bed {
+    pub(crate) store: Store,
+    pub(crate) options: StoreOptions,
+}
+
+impl Bed {
+    /// A second store on the same database: another server, as far as the database can tell.
+    pub(crate) async fn another_store(&self, change: impl FnOnce(&mut StoreOptions)) -> Store {
+        let mut options = self.options.clone();
+        change(&mut options);
+        Store::open(options).await.unwrap()
+    }
+
+    pub(crate) async fn create<P: Payload>(
+        &self,
+        parent: Option<&Path>,
+        text: &str,
+        payload: P,
+    ) -> Entity<P> {
+        self.try_create(parent, text, payload).await.unwrap()
+    }
+
+    pub(crate) async fn try_create<P: Payload>(
+        &self,
+        parent: Option<&Path>,
+        text: &str,
+        payload: P,
+    ) -> Result<Entity<P>> {
+        let parent = match parent {
+            Some(path) => Some(self.store.resolve(path).await?),
+            None => None,
+        };
+        self.store
+            .create(
+                &context(),
+                parent.as_ref(),
+                NewEntity {
+                    name: name(text),
+                    payload,
+                },
+            )
+            .await
+    }
+
+    pub(crate) async fn resolve(&self, path: &Path) -> Resolved {
+        self.store.resolve(path).await.unwrap()
+    }
+
+    /// A metalake `ml` with a catalog `c` and a schema `s`; the schema's path.
+    pub(crate) async fn schema(&self) -> Path {
+        self.create(None, "ml", Metalake::sample()).await;
+        let metalake = Path::metalake(name("ml"));
+        self.create(Some(&metalake), "c", Catalog::sample()).await;
+        let catalog = metalake.child(Kind::Catalog, name("c"));
+        self.create(Some(&catalog), "s", Schema::sample()).await;
+        catalog.child(Kind::Schema, name("s"))
+    }
+
+    /// The schema of [`Bed::schema`] with a model `m` in it; the model's path.
+    pub(crate) async fn model(&self) -> Path {
+        let schema = self.schema().await;
+        self.create(Some(&schema), "m", Model::default()).await;
+        schema.child(Kind::Model, name("m"))
+    }
+
+    /// Every row of a table, by column.
+    pub(crate) async fn rows(&self, table: &str) -> Vec<BTreeMap<String, serde_json::Value>> {
+        let dump = self.store.dump().await.unwrap();
+        dump.lines()
+            .map(|line| serde_json::from_str::<BTreeMap<String, serde_json::Value>>(line).unwrap())
+            .filter(|row| row["table"] == table)
+            .collect()
+    }
+
+    /// How many rows of a table have this value in that column.
+    pub(crate) async fn count(
+        &self,
+        table: &str,
+        column: &str,
+        value: impl Into<serde_json::Value>,
+    ) -> usize {
+        let value = value.into();
+        self.rows(table)
+            .await
+            .iter()
+            .filter(|row| row[column] == value)
+            .count()
+    }
+}
+
+pub(crate) fn context() -> WriteContext {
+    WriteContext::new("tester", "request")
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}

@@ -1,0 +1,38 @@
+//! One suite for every database: each test runs on each backend, and ends with the audit finding nothing.
+//!
+//! SQLite is always there. A backend behind a server takes part when its URL is in the environment
+//! (`TREELINE_TEST_<BACKEND>_URL`), which `cargo xtask` sets; what does not take part is said, never passed over.
+
+#![expect(clippy::unwrap_used, reason = "a suite: what cannot be unwrapped has failed its test")]
+
+mod create;
+mod drop;
+mod harness;
+mod model;
+mod task;
+mod update;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let suites = [
+        create::TESTS,
+        update::TESTS,
+        drop::TESTS,
+        model::TESTS,
+        task::TESTS,
+    ];
+    let trials = harness::backends()
+        .into_iter()
+        .flat_map(|backend| {
+            suites.into_iter().flatten().map(move |test| {
+                let backend = backend.clone();
+                Trial::test(format!("{}::{}", backend.name, test.name), move || {
+                    backend.run(test)
+                })
+            })
+        })
+        .collect();
+    libtest_mimic::run(&arguments, trials).exit();
+}
