@@ -30,9 +30,9 @@ fn writes(stand: &Stand) -> Vec<(&'static str, String, Value)> {
         ("POST", Tree::FILESETS.into(), stand.tree.fileset("x")),
         ("PUT", format!("{}/x", Tree::FILESETS), set.clone()),
         ("POST", Tree::MODELS.into(), json!({"name": "x"})),
-        ("PUT", format!("{}/x", Tree::MODELS), set.clone()),
-        ("POST", format!("{}/x/versions", Tree::MODELS), version),
-        ("PUT", format!("{}/x/versions/0", Tree::MODELS), set),
+        ("PUT", format!("{}/model", Tree::MODELS), set.clone()),
+        ("POST", format!("{}/model/versions", Tree::MODELS), version),
+        ("PUT", format!("{}/model/versions/0", Tree::MODELS), set),
     ]
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use treeline_tests::Tree;
+use treeline_tests::{Bed, Tree};
 
 use crate::stand::Stand;
 
@@ -149,6 +149,27 @@ async fn a_file_in_the_way_is_invalid_and_stays() -> Result<()> {
     refuses(&mut stand, &file.join("below").display().to_string()).await?;
     ensure!(fs::read_to_string(&file)? == "kept", "the file has changed");
     stand.stands_unharmed().await
+}
+
+#[tokio::test]
+async fn with_roots_that_the_operator_named_only_they_are_open() -> Result<()> {
+    let bed = Bed::new()?;
+    let roots = format!("{},{}", bed.path("one").display(), bed.path("two").display());
+    let mut stand = Stand::on(bed, &["--allowed-roots", &roots]).await?;
+    let outside = ["three/x", "one-more/x", "", "one/../three", "data/x"];
+    for place in outside.map(|place| stand.bed.path(place).display().to_string()) {
+        refuses(&mut stand, &place).await?;
+    }
+    let inside = json!({"name": "x", "storageLocation": stand.bed.path("two/x")});
+    stand.client.post(Tree::FILESETS, &inside).await?.ok()?;
+    ensure!(stand.bed.path("two/x").is_dir(), "no directory was made");
+    stand
+        .client
+        .delete(&format!("{}/x", Tree::FILESETS))
+        .await?
+        .ok()?;
+    ensure!(!stand.bed.path("two/x").exists(), "the directory is still there");
+    stand.bed.check_is_clean().await
 }
 
 /// Of a catalog and a schema the location is where filesets without one of their own would go.

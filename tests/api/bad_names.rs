@@ -227,11 +227,18 @@ async fn a_path_that_is_no_text_is_refused_in_the_envelope() -> Result<()> {
                 .with_context(|| format!("{method} {path}"))?;
         }
     }
-    let mut connection = Connection::open(stand.server.address()).await?;
-    connection
-        .write(b"GET /api/metalakes/\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    let mut raw = Connection::open(stand.server.address()).await?;
+    raw.write("GET /api/metalakes/\u{e9} HTTP/1.1\r\nHost: localhost\r\n\r\n")
         .await?;
-    connection.read_answer().await?.is_error_envelope()?;
+    raw.read_answer().await?.is_error_envelope()?;
+    // This is no HTTP any more, and refused before anybody could say so in JSON.
+    let mut raw = Connection::open(stand.server.address()).await?;
+    raw.write(b"GET /api/metalakes/\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await?;
+    ensure!(
+        raw.read_answer().await?.status == 400,
+        "a request line that is no text was taken"
+    );
     stand.stands_unharmed().await
 }
 
@@ -250,7 +257,7 @@ async fn a_version_that_is_no_number_is_a_clients_error() -> Result<()> {
         "%2B1",
         "1e3",
     ] {
-        let path = format!("{}/x/versions/{number}", Tree::MODELS);
+        let path = format!("{}/model/versions/{number}", Tree::MODELS);
         let update = r#"{"updates": [{"@type": "setProperty", "property": "a", "value": "b"}]}"#;
         stand
             .send("GET", &path, "")
@@ -279,7 +286,11 @@ async fn a_version_that_is_no_number_is_a_clients_error() -> Result<()> {
     ] {
         let body = json!({"uri": "s3://bucket/model", "aliases": aliases});
         stand
-            .is_invalid("POST", &format!("{}/x/versions", Tree::MODELS), &body.to_string())
+            .is_invalid(
+                "POST",
+                &format!("{}/model/versions", Tree::MODELS),
+                &body.to_string(),
+            )
             .await?;
     }
     stand.stands_unharmed().await

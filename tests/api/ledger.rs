@@ -34,9 +34,15 @@ impl Ledger {
         }
     }
 
+    /// What was acknowledged last; none for what is not there.
+    pub(crate) fn known(&self, key: &str) -> Option<&str> {
+        self.registers.get(key)?.acknowledged.as_deref()
+    }
+
     /// Compares with what is there after a crash: what was acknowledged, or what was pending, and nothing else.
-    /// What is there becomes what is known.
-    pub(crate) fn reconcile(&mut self, actual: &BTreeMap<String, String>) -> Result<()> {
+    /// What is there becomes what is known. Answers how many writes were pending.
+    pub(crate) fn reconcile(&mut self, actual: &BTreeMap<String, String>) -> Result<usize> {
+        let mut unanswered = 0;
         for (key, register) in &mut self.registers {
             let found = actual.get(key).cloned();
             let pending = register.pending.take();
@@ -45,11 +51,12 @@ impl Ledger {
                 "`{key}` is {found:?}; acknowledged was {:?}, pending {pending:?}",
                 register.acknowledged,
             );
+            unanswered += usize::from(pending.is_some());
             register.acknowledged = found;
         }
         let invented = actual.keys().find(|key| !self.registers.contains_key(*key));
         ensure!(invented.is_none(), "nobody wrote {invented:?}");
-        Ok(())
+        Ok(unanswered)
     }
 }
 

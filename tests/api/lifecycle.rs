@@ -50,6 +50,28 @@ async fn an_idle_connection_does_not_keep_a_server_from_stopping() -> Result<()>
     Ok(())
 }
 
+/// Whoever is first makes the tables; the other waits for them.
+#[tokio::test]
+async fn servers_that_start_at_once_on_an_empty_database_all_serve() -> Result<()> {
+    for _ in 0..10 {
+        let bed = Bed::new()?;
+        let (one, two, three) = tokio::try_join!(bed.start(), bed.start(), bed.start())?;
+        for (number, server) in [one, two, three].iter().enumerate() {
+            server
+                .client()
+                .post("/api/metalakes", &json!({"name": format!("m{number}")}))
+                .await?
+                .ok()?;
+        }
+        bed.check_is_clean().await?;
+        ensure!(
+            bed.rows().await?.live("metalake").count() == 3,
+            "not all metalakes are there"
+        );
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_port_that_is_taken_is_named_and_the_exit_code_is_1() -> Result<()> {
     let bed = Bed::new()?;

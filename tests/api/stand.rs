@@ -2,9 +2,10 @@
 
 use anyhow::{Context as _, Result, ensure};
 use hyper::Method;
+use serde_json::json;
 use treeline_tests::{Answer, Bed, Client, Rows, Server, Tree};
 
-/// A server with the usual tree, and what the database held before the nonsense.
+/// A server with the usual tree and a model `model` in it, and what the database held before the nonsense.
 #[derive(Debug)]
 pub(crate) struct Stand {
     pub(crate) bed: Bed,
@@ -16,15 +17,15 @@ pub(crate) struct Stand {
 
 impl Stand {
     pub(crate) async fn new() -> Result<Stand> {
-        Stand::with(&[]).await
+        Stand::on(Bed::new()?, &[]).await
     }
 
     /// With more arguments for the server.
-    pub(crate) async fn with(arguments: &[&str]) -> Result<Stand> {
-        let bed = Bed::new()?;
+    pub(crate) async fn on(bed: Bed, arguments: &[&str]) -> Result<Stand> {
         let server = bed.start_with(arguments).await?;
         let mut client = server.client();
         let tree = Tree::plant(&bed, &mut client).await?;
+        client.post(Tree::MODELS, &json!({"name": "model"})).await?.ok()?;
         let before = bed.rows().await?;
         Ok(Stand {
             bed,

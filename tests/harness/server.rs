@@ -15,9 +15,9 @@ use crate::Client;
 const WITHIN: Duration = Duration::from_secs(30);
 
 /// How much of its log a failure shows.
-const LOG_LINES_MAX: usize = 40;
+const LOG_LINES_MAX: usize = 20;
 
-/// A running server. Dropping it kills it, and shows its log where a test is failing.
+/// A running server. Dropping it kills it, and prints the end of its log, which is shown for a test that fails.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -124,9 +124,7 @@ impl Drop for Server {
         reason = "the test's output is where somebody looks for the reason"
     )]
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("the log of the server at {}:\n{}", self.address, self.log_tail());
-        }
+        eprintln!("the log of the server at {}:\n{}", self.address, self.log_tail());
     }
 }
 

@@ -8,7 +8,7 @@ from typing import Iterator
 import pytest
 from gravitino import Catalog, GravitinoAdminClient, GravitinoClient
 
-from harness import Http, Recorder, Server, unique
+from harness import Http, Recorder, Server, binary, unique
 
 LAST = "test_every_request_was_sent.py"
 SERVER = pytest.StashKey[Server]()
@@ -71,6 +71,14 @@ def models(metalake: GravitinoClient) -> Catalog:
     catalog = metalake.create_catalog("models", Catalog.Type.MODEL, None, "models of one test", {})
     catalog.as_schemas().create_schema("prod", "a schema", {})
     return catalog
+
+
+def pytest_sessionstart() -> None:
+    """Says once, before the first test, that there is nothing to test."""
+    try:
+        binary()
+    except AssertionError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -65,6 +65,11 @@ def api(*segments: str) -> str:
     return "/api/" + "/".join(quote(segment, safe="") for segment in segments)
 
 
+def environment() -> dict[str, str]:
+    """This process's environment without a developer's own settings of the server."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("TREELINE_")}
+
+
 @dataclass(frozen=True)
 class Reply:
     """One answer, taken as it came."""
@@ -146,7 +151,12 @@ class Server:
         command = [binary(), "serve", "--listen", f"127.0.0.1:{self.port}", "--data-dir", str(data)]
         with log.open("ab") as output:
             self.process = subprocess.Popen(
-                command, cwd=log.parent, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                command,
+                cwd=log.parent,
+                env=environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
             )
 
     def wait_until_ready(self) -> Server:
@@ -166,12 +176,14 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise AssertionError(f"the server did not end within {STOPPED_WITHIN_S} s:\n{self.tail()}") from None
+            raise AssertionError(
+                f"the server did not end within {STOPPED_WITHIN_S} s:\n{self.tail()}"
+            ) from None
 
     def check(self) -> None:
         """Has the server's own audit look for anything broken in what it left behind."""
         command = [binary(), "check", "--data-dir", str(self.data)]
-        audit = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        audit = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=60)
         assert audit.returncode == 0, audit.stdout + audit.stderr
 
     def tail(self, since: int = 0) -> str:
@@ -201,7 +213,9 @@ def request_classes() -> set[type]:
             outer = [c for c in vars(importlib.import_module(full_name)).values() if inspect.isclass(c)]
             own = [c for c in outer if c.__module__ == full_name]
             nested = [c for holder in own for c in vars(holder).values() if inspect.isclass(c)]
-            found.update(c for c in own + nested if issubclass(c, RESTRequest) and not c.__name__.endswith("Base"))
+            found.update(
+                c for c in own + nested if issubclass(c, RESTRequest) and not c.__name__.endswith("Base")
+            )
     return found
 
 

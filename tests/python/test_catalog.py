@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gravitino import Catalog, CatalogChange, GravitinoAdminClient, GravitinoClient, SchemaChange
+from gravitino import Catalog, GravitinoAdminClient, GravitinoClient, SchemaChange
+from gravitino.api.catalog_change import CatalogChange
 from gravitino.exceptions.base import (
     CatalogAlreadyExistsException,
     CatalogInUseException,
     CatalogNotInUseException,
+    ConnectionFailedException,
     IllegalArgumentException,
     NoSuchCatalogException,
     NoSuchMetalakeException,
@@ -61,7 +63,12 @@ def test_an_empty_comment_of_a_catalog_stays_an_empty_comment(metalake: Gravitin
 
 @pytest.mark.parametrize(
     ("catalog_type", "provider"),
-    [(FILESET, "no-such-provider"), (FILESET, "model"), (MODEL, "fileset"), (Catalog.Type.UNSUPPORTED, "fileset")],
+    [
+        (FILESET, "no-such-provider"),
+        (FILESET, "model"),
+        (MODEL, "fileset"),
+        (Catalog.Type.UNSUPPORTED, "fileset"),
+    ],
 )
 def test_a_provider_that_is_unknown_or_of_another_type_is_refused(
     metalake: GravitinoClient, catalog_type: Catalog.Type, provider: str
@@ -119,7 +126,9 @@ def test_what_is_fixed_at_creation_cannot_be_altered(metalake: GravitinoClient, 
     assert metalake.load_catalog("files").properties() == {**given, "in-use": "true"}
 
 
-def test_catalogs_are_listed_by_name_and_in_full(metalake: GravitinoClient, files: Catalog, models: Catalog) -> None:
+def test_catalogs_are_listed_by_name_and_in_full(
+    metalake: GravitinoClient, files: Catalog, models: Catalog
+) -> None:
     assert sorted(metalake.list_catalogs()) == ["files", "models"]
     listed = {catalog.name(): catalog for catalog in metalake.list_catalogs_info()}
     assert sorted(listed) == ["files", "models"]
@@ -176,7 +185,9 @@ def test_disabling_and_enabling_a_catalog_is_idempotent(metalake: GravitinoClien
         assert metalake.load_catalog("models").properties()["in-use"] == value
 
 
-def test_a_disabled_catalog_can_be_loaded_and_listed_and_not_used(metalake: GravitinoClient, files: Catalog) -> None:
+def test_a_disabled_catalog_can_be_loaded_and_listed_and_not_used(
+    metalake: GravitinoClient, files: Catalog
+) -> None:
     metalake.disable_catalog("files")
     schemas = files.as_schemas()
     for use in (
@@ -214,13 +225,17 @@ def test_a_disabled_catalog_is_dropped_without_force_once_it_is_empty(
     assert metalake.drop_catalog("files") is True
 
 
-def test_dropping_a_catalog_again_says_that_there_was_none(metalake: GravitinoClient, models: Catalog) -> None:
+def test_dropping_a_catalog_again_says_that_there_was_none(
+    metalake: GravitinoClient, models: Catalog
+) -> None:
     assert metalake.drop_catalog("models", force=True) is True
     assert metalake.drop_catalog("models", force=True) is False
     assert metalake.drop_catalog("models") is False
 
 
-def test_the_name_of_a_dropped_catalog_is_free_for_another_type(metalake: GravitinoClient, models: Catalog) -> None:
+def test_the_name_of_a_dropped_catalog_is_free_for_another_type(
+    metalake: GravitinoClient, models: Catalog
+) -> None:
     metalake.drop_catalog("models", force=True)
     assert metalake.create_catalog("models", FILESET, None, None, {}).as_schemas().list_schemas() == []
 
@@ -257,12 +272,22 @@ def test_below_a_missing_metalake_a_collection_names_the_metalake_and_a_catalog_
     assert metalake.drop_catalog("models", force=True) is False
 
 
-def test_a_provider_without_a_probe_says_that_it_has_none(
-    metalake: GravitinoClient, files: Catalog, models: Catalog
+def test_a_fileset_catalog_is_tried_out_by_a_look_at_its_places(
+    metalake: GravitinoClient, files: Catalog, tmp_path: Path
 ) -> None:
-    for name in ("files", "models"):
+    """A place that is not there yet will be made; a file in its way is what nobody can write into."""
+    (tmp_path / "file").write_text("in the way")
+    metalake.test_connection("files")
+    metalake.test_connection("files", CatalogChange.set_property("location", str(tmp_path / "other")))
+    with pytest.raises(ConnectionFailedException):
+        metalake.test_connection("files", CatalogChange.set_property("location", str(tmp_path / "file")))
+    with pytest.raises(IllegalArgumentException):
+        metalake.test_connection("files", CatalogChange.set_property("in-use", "false"))
+    assert metalake.load_catalog("files").properties() == files.properties(), "a test changes nothing"
+
+
+def test_a_provider_without_a_probe_says_that_it_has_none(metalake: GravitinoClient, models: Catalog) -> None:
+    for changes in ([], [CatalogChange.set_property("a", "1")]):
         with pytest.raises(UnsupportedOperationException):
-            metalake.test_connection(name)
-        with pytest.raises(UnsupportedOperationException):
-            metalake.test_connection(name, CatalogChange.set_property("a", "1"))
-        assert "a" not in metalake.load_catalog(name).properties()
+            metalake.test_connection("models", *changes)
+    assert metalake.load_catalog("models").properties() == {"in-use": "true"}

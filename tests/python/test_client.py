@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from gravitino import Catalog, GravitinoAdminClient, GravitinoClient, Namespace
+from gravitino import Catalog, GravitinoAdminClient, GravitinoClient
 from gravitino.auth.simple_auth_provider import SimpleAuthProvider
 from gravitino.exceptions.base import NoSuchMetalakeException, UnsupportedOperationException
+from gravitino.namespace import Namespace
 
 from harness import Server, unique
 
@@ -34,7 +35,9 @@ def test_without_a_provider_the_principal_is_anonymous(admin: GravitinoAdminClie
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", audit.create_time())
 
 
-def test_the_user_of_the_simple_provider_is_the_principal(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_of_the_simple_provider_is_the_principal(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = unique("metalake")
     monkeypatch.setenv("GRAVITINO_USER", "alice")
     alice = GravitinoAdminClient(server.uri, auth_data_provider=SimpleAuthProvider())

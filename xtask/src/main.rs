@@ -4,16 +4,20 @@
 //! itself, under the target directory. Heavy tools stay in packages of their own, which xtask only builds and runs.
 #![expect(
     clippy::print_stdout,
+    clippy::print_stderr,
     reason = "these commands talk to the developer who typed them"
 )]
 
 mod ci;
 mod command;
+mod images;
 mod python;
 mod schemathesis;
 mod server;
 mod tidy;
 mod workspace;
+
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
@@ -34,10 +38,24 @@ const COMMANDS: &[(&str, &str)] = &[
         "schemathesis",
         "generated requests against every operation of /openapi.json; arguments go to schemathesis",
     ),
+    (
+        "images",
+        "the container images of the databases and of the server, from Debian's packages where no registry is; see --help",
+    ),
     ("help", "this list"),
 ];
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     let command = arguments.next().unwrap_or_else(|| "help".to_owned());
     let rest: Vec<String> = arguments.collect();
@@ -46,6 +64,7 @@ fn main() -> Result<()> {
         "tidy" => tidy::run(&Workspace::find()?),
         "python" | "e2e" => python::run(&Workspace::find()?, &rest),
         "schemathesis" => schemathesis::run(&Workspace::find()?, &rest),
+        "images" => images::run(&Workspace::find()?, &rest),
         "help" | "--help" | "-h" => {
             help();
             Ok(())

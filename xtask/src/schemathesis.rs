@@ -3,7 +3,8 @@
 //! The server that takes them has an empty database and may put files only below a directory that goes away with
 //! it: the generator makes up locations too.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -27,7 +28,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let environment = python::environment(workspace)?;
     let binary = server::build(workspace)?;
     let directory = fresh_directory(workspace)?;
-    let mut server = Server::start(&binary, &directory, &configuration(&directory))?;
+    let files = directory.join("files");
+    let mut server = Server::start(
+        &binary,
+        &directory,
+        &[OsStr::new("--allowed-roots"), files.as_os_str()],
+    )?;
     let mut schemathesis = Command::new(python::program(&environment, "schemathesis"));
     schemathesis
         .args(["run", &format!("{}/openapi.json", server.url())])
@@ -60,9 +66,4 @@ fn fresh_directory(workspace: &Workspace) -> Result<PathBuf> {
     }
     std::fs::create_dir_all(directory.join("files"))?;
     Ok(directory)
-}
-
-fn configuration(directory: &Path) -> String {
-    let files = directory.join("files");
-    format!("[fileset]\nallowed_roots = [{:?}]\n", files.display().to_string())
 }

@@ -1,5 +1,6 @@
 //! Building the server once, and running it for a command that needs one.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -50,21 +51,22 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts the binary with its data, its log and its configuration under `directory`, and waits until it is
-    /// ready.
-    pub(crate) fn start(binary: &Path, directory: &Path, configuration: &str) -> Result<Server> {
+    /// Starts the binary with its data and its log under `directory`, and waits until it is ready.
+    pub(crate) fn start(binary: &Path, directory: &Path, options: &[&OsStr]) -> Result<Server> {
         let address = free_address()?;
         let log = directory.join("server.log");
-        let configuration_file = directory.join("treeline.toml");
-        std::fs::write(&configuration_file, configuration)
-            .context("cannot write the server's configuration")?;
         let log_file = File::create(&log).context("cannot create the server's log")?;
-        let child = Command::new(binary)
-            .args(["serve", "--listen", &address.to_string()])
-            .arg("--data-dir")
+        let mut command = Command::new(binary);
+        // A developer's own settings must not decide what a test run writes to.
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TREELINE_"))
+        {
+            command.env_remove(name);
+        }
+        let child = command
+            .args(["serve", "--listen", &address.to_string(), "--data-dir"])
             .arg(directory.join("data"))
-            .arg("--config")
-            .arg(configuration_file)
+            .args(options)
             .current_dir(directory)
             .stdin(Stdio::null())
             .stdout(log_file.try_clone()?)

@@ -19,8 +19,8 @@ use crate::names::NameLocks;
 use crate::report::TimedOut;
 use crate::sync::{Mutex, lock, within};
 
-const FLIGHT: &str = "flight";
-const WRITER: &str = "writer";
+/// A snapshot, or why there is no newer one.
+pub type Refreshed<T, L> = Result<Arc<Versioned<T>>, RefreshError<<L as Loader<T>>::Error>>;
 
 /// A value and its version. Versions rise; they need not be contiguous.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,14 +29,6 @@ pub struct Versioned<T> {
     pub version: u64,
     /// The value.
     pub value: T,
-}
-
-impl<T> Deref for Versioned<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
 }
 
 /// Where a cell's values come from.
@@ -82,9 +74,9 @@ pub struct VersionedCell<T, L: Loader<T>> {
     loader: L,
     current: Mutex<Arc<Versioned<T>>>,
     flights: Mutex<Flights<L::Error>>,
-    locks: NameLocks<&'static str>,
-    #[cfg(test)]
-    pub(crate) mutant: Option<crate::seeded::Mutant>,
+    /// The permit of the writer, and the turn of whoever probes. They stay locks in a `disabled` build.
+    writers: NameLocks<&'static str>,
+    turns: NameLocks<&'static str>,
 }
 
 struct Flights<E> {
@@ -106,9 +98,8 @@ impl<T, L: Loader<T>> VersionedCell<T, L> {
                 landed: 0,
                 outcome: Ok(()),
             }),
-            locks: NameLocks::always_on(),
-            #[cfg(test)]
-            mutant: None,
+            writers: NameLocks::internal(true),
+            turns: NameLocks::internal(false),
         }
     }
 
@@ -123,10 +114,7 @@ impl<T, L: Loader<T>> VersionedCell<T, L> {
     /// # Errors
     /// [`RefreshError`]; the cell keeps what it holds.
     #[track_caller]
-    pub fn get_refreshed(
-        &self,
-        ask: impl Into<Ask>,
-    ) -> impl Future<Output = Result<Arc<Versioned<T>>, RefreshError<L::Error>>> {
+    pub fn get_refreshed(&self, ask: impl Into<Ask>) -> impl Future<Output = Refreshed<T, L>> {
         self.refresh(ask.into(), Location::caller())
     }
 
@@ -141,45 +129,31 @@ impl<T, L: Loader<T>> VersionedCell<T, L> {
     ) -> impl Future<Output = Result<CellWriter<'_, T, L>, RefreshError<L::Error>>> {
         let (ask, site, since) = (ask.into(), Location::caller(), Instant::now());
         async move {
-            if seeded!(self, ProbeThenPermit) {
-                self.refresh(ask.clone(), site).await?;
-            }
-            let permit = self.locks.acquire(&WRITER, Mode::Write, ask.clone(), site).await;
+            let permit = self
+                .writers
+                .acquire(&"writer", Mode::Write, ask.clone(), site)
+                .await;
             let permit = permit.map_err(RefreshError::Busy)?;
-            if !seeded!(self, ProbeThenPermit) {
-                self.refresh(ask.rest(since), site).await?;
-            }
+            let base = self.refresh(ask.rest(since), site).await?;
             Ok(CellWriter {
                 cell: self,
-                base: self.get(),
+                base,
                 _permit: permit,
             })
         }
     }
 
-    async fn refresh(
-        &self,
-        ask: Ask,
-        site: &'static Location<'static>,
-    ) -> Result<Arc<Versioned<T>>, RefreshError<L::Error>> {
+    async fn refresh(&self, ask: Ask, site: &'static Location<'static>) -> Refreshed<T, L> {
         let since = Instant::now();
         let noted = lock(&self.flights).begun;
-        let alone = seeded!(self, NoSingleFlight);
-        let turn = Ask {
-            may_share_task: true,
-            ..ask.clone()
-        };
-        let turn = self.locks.acquire(
-            if alone { &NOBODY } else { &FLIGHT },
-            if alone { Mode::Read } else { Mode::Write },
-            turn,
-            site,
-        );
-        let _turn = turn.await.map_err(RefreshError::Busy)?;
+        let turn = self
+            .turns
+            .acquire(&"refresh", Mode::Write, ask.clone(), site)
+            .await;
+        let _turn = turn.map_err(RefreshError::Busy)?;
         let number = {
             let mut flights = lock(&self.flights);
-            let joins = flights.landed > noted || (seeded!(self, JoinOldFlight) && flights.landed >= 1);
-            if joins && !alone {
+            if flights.landed > noted {
                 return flights
                     .outcome
                     .clone()
@@ -189,25 +163,15 @@ impl<T, L: Loader<T>> VersionedCell<T, L> {
             flights.begun += 1;
             flights.begun
         };
-        let left = if seeded!(self, LoaderUnbounded) {
-            Duration::MAX
-        } else {
-            ask.rest(since).wait
-        };
         // A flight that is cut short, by its own deadline or by a cancellation, says nothing about the next one.
-        let outcome = within(left, self.reload())
-            .await
-            .ok_or(RefreshError::Hung { wait: ask.wait })?;
-        let outcome = outcome.map_err(Arc::new);
-        let shared = if seeded!(self, FailureForgotten) {
-            Ok(())
-        } else {
-            outcome.clone()
-        };
+        let outcome = within(ask.rest(since).wait, self.reload()).await;
+        let outcome = outcome
+            .ok_or(RefreshError::Hung { wait: ask.wait })?
+            .map_err(Arc::new);
         {
             let mut flights = lock(&self.flights);
             flights.landed = number;
-            flights.outcome = shared;
+            flights.outcome = outcome.clone();
         }
         outcome.map(|()| self.get()).map_err(RefreshError::Failed)
     }
@@ -223,7 +187,7 @@ impl<T, L: Loader<T>> VersionedCell<T, L> {
     fn install(&self, new: Versioned<T>) -> Result<Arc<Versioned<T>>, NotNewer> {
         let new = Arc::new(new);
         let mut current = lock(&self.current);
-        if new.version <= current.version && !seeded!(self, InstallOlder) {
+        if new.version <= current.version {
             return Err(NotNewer {
                 held: current.version,
                 offered: new.version,

@@ -18,7 +18,7 @@ pub struct Guard<'a, K> {
     pub(crate) serial: u64,
     pub(crate) id: u64,
     pub(crate) mode: Mode,
-    /// Since when it waits; such a guard is still inside this crate.
+    /// Since when it waits; such a guard has not left this crate.
     pub(crate) waits: Option<Instant>,
 }
 
@@ -34,10 +34,13 @@ impl<K> Guard<'_, K> {
         let Some(slot) = table.slot(self) else {
             unreachable!("a slot lives as long as its claims")
         };
-        let (holds, replaced) = slot.poll(self.id, waker);
+        if slot.is_admitted(self.id) {
+            return Poll::Ready(());
+        }
+        let replaced = slot.wait(self.id, waker);
         drop(table);
         drop(replaced);
-        if holds { Poll::Ready(()) } else { Poll::Pending }
+        Poll::Pending
     }
 
     /// None when the claim was served at the last moment: then it holds the key.

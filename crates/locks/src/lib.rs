@@ -5,9 +5,6 @@
     reason = "`loom` and `shuttle` are set by hand, for the model checkers' builds only"
 )]
 
-#[macro_use]
-mod seeded;
-
 mod ask;
 mod cell;
 mod guard;
@@ -23,8 +20,8 @@ mod proof;
 #[doc = include_str!("../docs/which-lock.md")]
 pub mod which_lock {}
 
-pub use ask::{Ask, Claimant, Mode};
-pub use cell::{CellWriter, Loader, NotNewer, RefreshError, Versioned, VersionedCell};
+pub use ask::{Ask, Mode};
+pub use cell::{CellWriter, Loader, NotNewer, RefreshError, Refreshed, Versioned, VersionedCell};
 pub use guard::Guard;
-pub use names::NameLocks;
-pub use report::{Event, Outcome, Report, TimedOut};
+pub use names::{Locked, NameLocks};
+pub use report::{Claimant, Event, Outcome, Report, TimedOut};

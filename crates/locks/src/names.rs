@@ -4,6 +4,7 @@
 //! looks the key up, and the slot goes in the section in which its last claim leaves. Nothing is counted apart from
 //! the queue, and no await, no wake-up and no foreign `drop` happens inside.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
@@ -13,14 +14,19 @@ use std::time::{Duration, Instant};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::ask::{Ask, Claimant, Mode};
+use crate::ask::{Ask, Mode};
 use crate::guard::Guard;
-use crate::report::{Event, Outcome, Report, TimedOut};
+use crate::report::{Claimant, Event, Outcome, Report, TimedOut};
 use crate::slot::{Claim, Slot};
 use crate::sync::{MODEL, Mutex, MutexGuard, lock, within};
 
-/// A table that holds fewer keys than this is never shrunk.
+/// What a shard keeps for its next keys: room in its table, and queues. More than this is given back.
 const SPARE_KEYS: usize = 64;
+const SPARE_QUEUES: usize = 8;
+const SPARE_CLAIMS: usize = 16;
+
+/// A guard, or who holds the key instead.
+pub type Locked<'a, K> = Result<Guard<'a, K>, TimedOut<K>>;
 
 /// Fair read and write locks by key. A key that nobody holds or waits for takes no memory.
 ///
@@ -50,9 +56,9 @@ pub struct NameLocks<K> {
     shards: Box<[Shard<K>]>,
     hasher: DefaultHashBuilder,
     enabled: bool,
+    /// Whether a task that asks for what it holds panics. Off for locks that only this crate holds.
+    checked: bool,
     listener: Option<Box<dyn Fn(Event) + Send + Sync>>,
-    #[cfg(test)]
-    pub(crate) mutant: Option<crate::seeded::Mutant>,
 }
 
 /// Aligned, so that two shards never share a cache line.
@@ -62,105 +68,7 @@ struct Shard<K>(Mutex<Table<K>>);
 pub(crate) struct Table<K> {
     slots: HashTable<Slot<K>>,
     next_id: u64,
-}
-
-impl<K> NameLocks<K> {
-    /// An empty map. Takes a few kilobytes for each core of the machine.
-    #[must_use]
-    pub fn new() -> Self {
-        let cores = std::thread::available_parallelism().map_or(4, usize::from);
-        Self::with_shards(if MODEL {
-            1
-        } else {
-            (4 * cores).next_power_of_two().max(16)
-        })
-    }
-
-    /// Tells the listener how each request ended, for metrics. It must be quick, and must not panic.
-    #[must_use]
-    pub fn with_listener(self, listener: impl Fn(Event) + Send + Sync + 'static) -> Self {
-        Self {
-            listener: Some(Box::new(listener)),
-            ..self
-        }
-    }
-
-    /// How many keys are held.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(&shard.0).slots.len()).sum()
-    }
-
-    /// Whether no key is held.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// For a cell's own locks: there are few of them, and they stay locks in a `disabled` build.
-    pub(crate) fn always_on() -> Self {
-        Self {
-            enabled: true,
-            ..Self::with_shards(1)
-        }
-    }
-
-    pub(crate) fn table(&self, hash: u64) -> MutexGuard<'_, Table<K>> {
-        // The table takes the lowest bits and the highest seven; these lie between.
-        let shard = usize::try_from((hash >> 32) & 0xFFFF).unwrap_or(0) & (self.shards.len() - 1);
-        lock(&self.shards[shard].0)
-    }
-
-    pub(crate) fn tell(&self, mode: Mode, outcome: Outcome, waited: Duration) {
-        if let Some(listener) = &self.listener {
-            listener(Event {
-                mode,
-                outcome,
-                waited,
-            });
-        }
-    }
-
-    /// Takes the guard's claim out and wakes those who hold the key from now on.
-    pub(crate) fn leave(&self, guard: &Guard<'_, K>) {
-        let mut table = self.table(guard.hash);
-        let Some(slot) = table.slot(guard) else { return };
-        if (seeded!(self, TicketAfterAwait) && !slot.is_admitted(guard.id))
-            || (seeded!(self, HandOffForgotten) && guard.waits.is_some() && slot.is_admitted(guard.id))
-        {
-            return;
-        }
-        if let Some((gone, woken)) = slot.leave(guard.id) {
-            drop(table);
-            woken.into_iter().for_each(Waker::wake);
-            drop(gone);
-            return;
-        }
-        if seeded!(self, RemoveWithoutRecheck) {
-            drop(table);
-            table = self.table(guard.hash);
-        }
-        let gone = table.remove(guard);
-        drop(table);
-        drop(gone);
-    }
-
-    fn with_shards(shards: usize) -> Self {
-        let shard = |_| {
-            Shard(Mutex::new(Table {
-                slots: HashTable::new(),
-                next_id: 0,
-            }))
-        };
-        Self {
-            shards: (0..shards).map(shard).collect(),
-            hasher: DefaultHashBuilder::default(),
-            enabled: !cfg!(feature = "disabled"),
-            listener: None,
-            #[cfg(test)]
-            mutant: None,
-        }
-    }
+    spare: Vec<VecDeque<Claim>>,
 }
 
 impl<K: Hash + Eq + Clone> NameLocks<K> {
@@ -169,11 +77,7 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
     /// # Errors
     /// [`TimedOut`] when the deadline passes first.
     #[track_caller]
-    pub fn read(
-        &self,
-        key: &K,
-        ask: impl Into<Ask>,
-    ) -> impl Future<Output = Result<Guard<'_, K>, TimedOut<K>>> {
+    pub fn read(&self, key: &K, ask: impl Into<Ask>) -> impl Future<Output = Locked<'_, K>> {
         self.acquire(key, Mode::Read, ask.into(), Location::caller())
     }
 
@@ -182,11 +86,7 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
     /// # Errors
     /// [`TimedOut`] when the deadline passes first.
     #[track_caller]
-    pub fn write(
-        &self,
-        key: &K,
-        ask: impl Into<Ask>,
-    ) -> impl Future<Output = Result<Guard<'_, K>, TimedOut<K>>> {
+    pub fn write(&self, key: &K, ask: impl Into<Ask>) -> impl Future<Output = Locked<'_, K>> {
         self.acquire(key, Mode::Write, ask.into(), Location::caller())
     }
 
@@ -206,17 +106,9 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
     {
         let (ask, site, since) = (ask.into(), Location::caller(), Instant::now());
         let mut keys: Vec<(K, Mode)> = keys.into_iter().collect();
-        if !seeded!(self, UnsortedKeys) {
-            keys.sort();
-        }
-        // Of two equal keys the stronger mode comes last, and goes.
-        keys.dedup_by(|later, first| {
-            let same = later.0 == first.0;
-            if same && !seeded!(self, WeakerMode) {
-                first.1 = first.1.max(later.1);
-            }
-            same
-        });
+        // Equal keys with the stronger mode first: that one stays.
+        keys.sort_by(|one, other| one.0.cmp(&other.0).then(other.1.cmp(&one.1)));
+        keys.dedup_by(|weaker, stronger| weaker.0 == stronger.0);
         async move {
             let mut guards = Vec::with_capacity(keys.len());
             for (key, mode) in &keys {
@@ -240,28 +132,24 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
         mode: Mode,
         ask: Ask,
         site: &'static Location<'static>,
-    ) -> Result<Guard<'_, K>, TimedOut<K>> {
-        if seeded!(self, ReadThenWrite) && mode == Mode::Write {
-            drop(self.claim(key, Mode::Read, &ask, site).await);
-        }
-        self.claim(key, mode, &ask, site).await.map_err(|report| {
+    ) -> Locked<'_, K> {
+        let timed_out = |report| {
             self.tell(mode, Outcome::TimedOut, ask.wait);
             TimedOut {
                 mode,
                 wait: ask.wait,
                 report,
             }
-        })
-    }
-
-    async fn claim(
-        &self,
-        key: &K,
-        mode: Mode,
-        ask: &Ask,
-        site: &'static Location<'static>,
-    ) -> Result<Guard<'_, K>, Box<Report<K>>> {
-        let mut guard = poll_fn(|cx| Poll::Ready(self.enter(key, mode, ask, site, cx.waker()))).await?;
+        };
+        let claimant = Claimant {
+            mode,
+            who: ask.who,
+            site,
+            since: Instant::now(),
+        };
+        let entered =
+            poll_fn(|cx| Poll::Ready(self.enter(key, claimant.clone(), ask.wait, cx.waker()))).await;
+        let mut guard = entered.map_err(timed_out)?;
         let mut waited = Duration::ZERO;
         if let Some(since) = guard.waits {
             let served = within(ask.wait, poll_fn(|cx| guard.poll_admitted(cx.waker()))).await;
@@ -272,7 +160,7 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
             };
             guard.waits = None;
             if let Some(report) = late {
-                return Err(report);
+                return Err(timed_out(report));
             }
             waited = since.elapsed();
         }
@@ -281,16 +169,17 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
     }
 
     /// Finds or makes the key's slot and joins its queue, in one critical section.
-    fn enter<'a>(
-        &'a self,
+    fn enter(
+        &self,
         key: &K,
-        mode: Mode,
-        ask: &Ask,
-        site: &'static Location<'static>,
+        claimant: Claimant,
+        wait: Duration,
         waker: &Waker,
-    ) -> Result<Guard<'a, K>, Box<Report<K>>> {
-        let since = Instant::now();
+    ) -> Result<Guard<'_, K>, Box<Report<K>>> {
         let hash = self.hasher.hash_one(key);
+        let Claimant {
+            mode, site, since, ..
+        } = claimant;
         let mut table = self.table(hash);
         let id = table.next_id;
         table.next_id += 1;
@@ -302,53 +191,124 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
             mode,
             waits,
         };
-        let claim = || Claim {
-            id,
-            claimant: Claimant {
-                mode,
-                who: ask.who.clone(),
-                site,
-                since,
-            },
-            waker: None,
-            #[cfg(debug_assertions)]
-            task: (!ask.may_share_task && !waker.will_wake(Waker::noop())).then(|| waker.clone()),
-        };
         if !self.enabled {
             return Ok(guard(id, None));
         }
+        let claim = |keep: bool| Claim {
+            id,
+            claimant,
+            waker: keep.then(|| waker.clone()),
+        };
         let Some(slot) = table.slots.find_mut(hash, |slot| slot.key == *key) else {
-            if seeded!(self, LookUpThenClaim) {
-                drop(table);
-                table = self.table(hash);
-            }
-            let slot = Slot::new(key.clone(), hash, claim());
-            #[cfg(test)]
-            let slot = Slot {
-                mutant: self.mutant,
-                ..slot
-            };
+            let claims = table.spare.pop().unwrap_or_default();
+            let mut slot = Slot::new(key.clone(), hash, id, claims);
+            slot.join(claim(self.checked));
             table.slots.insert_unique(hash, slot, |slot| slot.hash);
             return Ok(guard(id, None));
         };
-        #[cfg(debug_assertions)]
-        if let Some(holder) = slot
-            .held_by(waker)
-            .filter(|_| !ask.may_share_task)
-            .map(ToString::to_string)
-        {
+        let checked = self.checked && !waker.will_wake(Waker::noop());
+        let holder = if checked { slot.held_by(waker) } else { None };
+        if let Some(holder) = holder.map(ToString::to_string) {
             drop(table);
             panic!(
                 "the {mode:?} lock asked for at {site} is held by the task that asks for it: {holder}. \
                  There is no re-entrancy and no upgrade: release it first, or ask at once for all that is needed."
             );
         }
-        if ask.wait.is_zero() && !slot.is_open(mode) && !seeded!(self, ZeroWaits) {
+        let open = slot.is_open(mode);
+        if !open && wait.is_zero() {
             return Err(Box::new(Report::of(slot)));
         }
         let serial = slot.serial;
-        let holds = slot.join(claim(), waker);
-        Ok(guard(serial, (!holds).then_some(since)))
+        slot.join(claim(!open || self.checked));
+        Ok(guard(serial, (!open).then_some(since)))
+    }
+}
+
+impl<K> NameLocks<K> {
+    /// An empty map. Takes a few kilobytes for each core of the machine.
+    #[must_use]
+    pub fn new() -> Self {
+        let cores = std::thread::available_parallelism().map_or(4, usize::from);
+        Self::with_shards(if MODEL {
+            1
+        } else {
+            (4 * cores).next_power_of_two().max(16)
+        })
+    }
+
+    /// Tells the listener how each request ended, for metrics. It must be quick, and must not panic.
+    #[must_use]
+    pub fn with_listener(mut self, listener: impl Fn(Event) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Box::new(listener));
+        self
+    }
+
+    /// How many keys are held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|shard| lock(&shard.0).slots.len()).sum()
+    }
+
+    /// Whether no key is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// For locks that only this crate holds: few keys, never a no-op, and a caller's task may ask twice.
+    pub(crate) fn internal(checked: bool) -> Self {
+        Self {
+            enabled: true,
+            checked: checked && cfg!(debug_assertions),
+            ..Self::with_shards(1)
+        }
+    }
+
+    fn with_shards(shards: usize) -> Self {
+        let table = || Table {
+            slots: HashTable::new(),
+            next_id: 0,
+            spare: Vec::new(),
+        };
+        Self {
+            shards: (0..shards).map(|_| Shard(Mutex::new(table()))).collect(),
+            hasher: DefaultHashBuilder::default(),
+            enabled: !cfg!(feature = "disabled"),
+            checked: cfg!(debug_assertions),
+            listener: None,
+        }
+    }
+
+    pub(crate) fn table(&self, hash: u64) -> MutexGuard<'_, Table<K>> {
+        // The table takes the lowest bits and the highest seven; these lie between.
+        let shard = usize::try_from((hash >> 32) & 0xFFFF).unwrap_or(0) & (self.shards.len() - 1);
+        lock(&self.shards[shard].0)
+    }
+
+    pub(crate) fn tell(&self, mode: Mode, outcome: Outcome, waited: Duration) {
+        if let Some(listener) = &self.listener {
+            listener(Event {
+                mode,
+                outcome,
+                waited,
+            });
+        }
+    }
+
+    /// Takes the guard's claim out, wakes those who hold the key from now on, and drops what is foreign last.
+    pub(crate) fn leave(&self, guard: &Guard<'_, K>) {
+        let mut table = self.table(guard.hash);
+        let Some(slot) = table.slot(guard) else { return };
+        let (claim, woken) = slot.leave(guard.id);
+        let slot = if slot.is_empty() {
+            table.remove(guard)
+        } else {
+            None
+        };
+        drop(table);
+        woken.into_iter().for_each(Waker::wake);
+        drop((claim, slot));
     }
 }
 
@@ -359,8 +319,9 @@ impl<K> Table<K> {
             .find_mut(guard.hash, |slot| slot.serial == guard.serial)
     }
 
-    fn remove(&mut self, guard: &Guard<'_, K>) -> Option<Slot<K>> {
-        let gone = self
+    /// The key goes to the caller, who drops it outside; the queue's memory stays for the next key.
+    fn remove(&mut self, guard: &Guard<'_, K>) -> Option<K> {
+        let slot = self
             .slots
             .find_entry(guard.hash, |slot| slot.serial == guard.serial)
             .ok()?
@@ -369,7 +330,11 @@ impl<K> Table<K> {
         if self.slots.capacity() > SPARE_KEYS && self.slots.len() * 8 < self.slots.capacity() {
             self.slots.shrink_to(self.slots.len() * 2, |slot| slot.hash);
         }
-        Some(gone)
+        let (key, claims) = slot.into_parts();
+        if self.spare.len() < SPARE_QUEUES && claims.capacity() <= SPARE_CLAIMS {
+            self.spare.push(claims);
+        }
+        Some(key)
     }
 }
 

@@ -2,13 +2,29 @@
 
 use std::error::Error;
 use std::fmt;
-use std::time::Duration;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use crate::ask::{Claimant, Mode};
+use crate::ask::Mode;
 use crate::slot::Slot;
 
 /// A report is read by people and copied under a lock: past this many it counts instead of listing.
 const LISTED_MAX: usize = 16;
+
+/// One holder or waiter.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Claimant {
+    /// What it asked for.
+    pub mode: Mode,
+    /// The name it gave, if any.
+    pub who: Option<Arc<str>>,
+    /// The line of code that asked.
+    pub site: &'static Location<'static>,
+    /// Since when it has held the key, or waited for it.
+    pub since: Instant,
+}
 
 /// The queue of one key at one moment.
 #[derive(Clone, Debug)]
@@ -26,25 +42,6 @@ pub struct Report<K> {
     pub waiter_count: usize,
 }
 
-impl<K: Clone> Report<K> {
-    pub(crate) fn of(slot: &Slot<K>) -> Self {
-        let listed = |from| {
-            slot.claims()
-                .skip(from)
-                .take(LISTED_MAX)
-                .map(|claim| claim.claimant.clone())
-        };
-        let holder_count = slot.holder_count();
-        Self {
-            key: slot.key.clone(),
-            holders: listed(0).take(holder_count).collect(),
-            holder_count,
-            waiters: listed(holder_count).collect(),
-            waiter_count: slot.len() - holder_count,
-        }
-    }
-}
-
 /// A lock was not to be had within the deadline; says who held it when the time was up.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -56,26 +53,6 @@ pub struct TimedOut<K> {
     /// The queue when it passed. The one who gives up may still be among its waiters.
     pub report: Box<Report<K>>,
 }
-
-impl<K: fmt::Debug> fmt::Display for TimedOut<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report {
-            key,
-            holders,
-            holder_count,
-            waiter_count,
-            ..
-        } = &*self.report;
-        write!(f, "no {:?} lock on {key:?} within {:?}", self.mode, self.wait)?;
-        holders
-            .iter()
-            .take(1)
-            .try_for_each(|holder| write!(f, ", held by {holder}"))?;
-        write!(f, "; {holder_count} hold it, {waiter_count} wait")
-    }
-}
-
-impl<K: fmt::Debug> Error for TimedOut<K> {}
 
 /// What a listener hears. It runs in the caller's task, outside every lock of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,3 +77,49 @@ pub enum Outcome {
     /// The future was dropped while it waited.
     Cancelled,
 }
+
+impl<K: Clone> Report<K> {
+    pub(crate) fn of(slot: &Slot<K>) -> Self {
+        let (holders, waiters) = (slot.holders(), slot.waiters());
+        Self {
+            key: slot.key.clone(),
+            holder_count: holders.len(),
+            holders: holders.take(LISTED_MAX).cloned().collect(),
+            waiter_count: waiters.len(),
+            waiters: waiters.take(LISTED_MAX).cloned().collect(),
+        }
+    }
+}
+
+impl fmt::Display for Claimant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who = self.who.as_deref().unwrap_or("somebody");
+        write!(
+            f,
+            "{who} ({:?} at {}, for {:?})",
+            self.mode,
+            self.site,
+            self.since.elapsed()
+        )
+    }
+}
+
+impl<K: fmt::Debug> fmt::Display for TimedOut<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Report {
+            key,
+            holders,
+            holder_count,
+            waiter_count,
+            ..
+        } = &*self.report;
+        write!(f, "no {:?} lock on {key:?} within {:?}", self.mode, self.wait)?;
+        holders
+            .iter()
+            .take(1)
+            .try_for_each(|holder| write!(f, ", held by {holder}"))?;
+        write!(f, "; {holder_count} hold it, {waiter_count} wait")
+    }
+}
+
+impl<K: fmt::Debug> Error for TimedOut<K> {}

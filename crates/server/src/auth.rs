@@ -17,9 +17,15 @@ const PRINCIPAL_CHARS_MAX: usize = 256;
 
 /// Who asks. [`Error::Unauthenticated`] for a scheme that is not ours, or a user that cannot be written down.
 pub(crate) fn principal(headers: &HeaderMap) -> Result<String> {
-    let Some(value) = headers.get(AUTHORIZATION) else { return Ok(ANONYMOUS.to_owned()) };
-    let Some(token) = basic_token(value)? else { return Ok(ANONYMOUS.to_owned()) };
-    let Some(user) = user(token) else { return Ok(ANONYMOUS.to_owned()) };
+    let Some(value) = headers.get(AUTHORIZATION) else {
+        return Ok(ANONYMOUS.to_owned());
+    };
+    let Some(token) = basic_token(value)? else {
+        return Ok(ANONYMOUS.to_owned());
+    };
+    let Some(user) = user(token) else {
+        return Ok(ANONYMOUS.to_owned());
+    };
     if user.chars().count() > PRINCIPAL_CHARS_MAX || user.chars().any(char::is_control) {
         return Err(refused("the user's name is too long or has control characters"));
     }
@@ -28,7 +34,9 @@ pub(crate) fn principal(headers: &HeaderMap) -> Result<String> {
 
 /// What stands after `Basic`; none in a blank header.
 fn basic_token(value: &HeaderValue) -> Result<Option<&str>> {
-    let Ok(text) = value.to_str() else { return Err(refused("the header is not ASCII")) };
+    let Ok(text) = value.to_str() else {
+        return Err(refused("the header is not ASCII"));
+    };
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);
@@ -49,7 +57,9 @@ fn user(token: &str) -> Option<String> {
 }
 
 fn refused(reason: &str) -> Error {
-    Error::Unauthenticated { reason: reason.to_owned() }
+    Error::Unauthenticated {
+        reason: reason.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -57,7 +67,10 @@ mod tests {
     use super::*;
 
     fn asked_by(value: &str) -> Result<String> {
-        principal(&HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_str(value).unwrap())]))
+        principal(&HeaderMap::from_iter([(
+            AUTHORIZATION,
+            HeaderValue::from_str(value).unwrap(),
+        )]))
     }
 
     fn basic(text: &[u8]) -> String {
@@ -69,21 +82,41 @@ mod tests {
         assert_eq!(asked_by(&basic(b"alice:dummy")).as_deref(), Ok("alice"));
         assert_eq!(asked_by(&basic(b"alice")).as_deref(), Ok("alice"));
         assert_eq!(asked_by(&basic(b"alice:a:b")).as_deref(), Ok("alice"));
-        assert_eq!(asked_by(&basic(b"alice:dummy").replace("Basic", "basic")).as_deref(), Ok("alice"));
+        assert_eq!(
+            asked_by(&basic(b"alice:dummy").replace("Basic", "basic")).as_deref(),
+            Ok("alice")
+        );
     }
 
     #[test]
     fn nobody_in_particular_is_anonymous() {
         assert_eq!(principal(&HeaderMap::new()).as_deref(), Ok(ANONYMOUS));
-        for value in ["", "  ", "Basic", "Basic !!!", &basic(b""), &basic(b":x"), &basic(b"\xff:x")] {
+        for value in [
+            "",
+            "  ",
+            "Basic",
+            "Basic !!!",
+            &basic(b""),
+            &basic(b":x"),
+            &basic(b"\xff:x"),
+        ] {
             assert_eq!(asked_by(value).as_deref(), Ok(ANONYMOUS), "{value}");
         }
     }
 
     #[test]
     fn another_scheme_is_refused() {
-        for value in ["Bearer abc", "Negotiate abc", "abc", &basic(b"a\nb:x"), &basic(&[b'a'; 300])] {
-            assert!(matches!(asked_by(value), Err(Error::Unauthenticated { .. })), "{value}");
+        for value in [
+            "Bearer abc",
+            "Negotiate abc",
+            "abc",
+            &basic(b"a\nb:x"),
+            &basic(&[b'a'; 300]),
+        ] {
+            assert!(
+                matches!(asked_by(value), Err(Error::Unauthenticated { .. })),
+                "{value}"
+            );
         }
     }
 }

@@ -13,14 +13,22 @@ const TAGS_MAX: usize = 100;
 
 /// What `If-Match` demands of the row that a write is about.
 pub(crate) fn if_match(headers: &HeaderMap) -> Result<Precondition> {
-    let Some(text) = joined(headers, &IF_MATCH)? else { return Ok(Precondition::None) };
+    let Some(text) = joined(headers, &IF_MATCH)? else {
+        return Ok(Precondition::None);
+    };
     if text.trim() == "*" {
         return Ok(Precondition::Exists);
     }
-    let tags = text.split(',').map(|item| strong_tag(item.trim())).take(TAGS_MAX + 1);
+    let tags = text
+        .split(',')
+        .map(|item| strong_tag(item.trim()))
+        .take(TAGS_MAX + 1);
     let tags = tags.collect::<Result<Vec<_>>>()?;
     if tags.len() > TAGS_MAX {
-        return Err(Error::invalid("If-Match", format!("names more than {TAGS_MAX} tags")));
+        return Err(Error::invalid(
+            "If-Match",
+            format!("names more than {TAGS_MAX} tags"),
+        ));
     }
     Ok(Precondition::Tags(tags))
 }
@@ -36,7 +44,9 @@ pub(crate) fn only_if_absent(headers: &HeaderMap) -> Result<bool> {
 
 /// Whether a load may answer that the client holds this state already. What cannot be read names no state of ours.
 pub(crate) fn is_held(headers: &HeaderMap, tag: EntityTag) -> bool {
-    let Ok(Some(text)) = joined(headers, &IF_NONE_MATCH) else { return false };
+    let Ok(Some(text)) = joined(headers, &IF_NONE_MATCH) else {
+        return false;
+    };
     let names = |item: &str| {
         let item = item.trim();
         item == "*" || strong_tag(item.strip_prefix("W/").unwrap_or(item)) == Ok(tag)
@@ -46,12 +56,18 @@ pub(crate) fn is_held(headers: &HeaderMap, tag: EntityTag) -> bool {
 
 fn strong_tag(item: &str) -> Result<EntityTag> {
     if item.starts_with("W/") {
-        return Err(Error::invalid("If-Match", format!("`{item}` is a weak tag; the tags here are strong")));
+        return Err(Error::invalid(
+            "If-Match",
+            format!("`{item}` is a weak tag; the tags here are strong"),
+        ));
     }
     let quoted = item.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     quoted.and_then(|text| text.parse().ok()).ok_or_else(|| {
         let shown: String = item.chars().take(60).collect();
-        Error::invalid("If-Match", format!("`{shown}` is neither `*` nor a tag as an `ETag` names it"))
+        Error::invalid(
+            "If-Match",
+            format!("`{shown}` is neither `*` nor a tag as an `ETag` names it"),
+        )
     })
 }
 
@@ -73,12 +89,17 @@ mod tests {
     use treeline_core::{EntityId, Version};
 
     fn headers(name: HeaderName, values: &[&str]) -> HeaderMap {
-        let values = values.iter().map(|value| (name.clone(), HeaderValue::from_str(value).unwrap()));
+        let values = values
+            .iter()
+            .map(|value| (name.clone(), HeaderValue::from_str(value).unwrap()));
         values.collect()
     }
 
     fn tag(id: i64, version: i64) -> EntityTag {
-        EntityTag { id: EntityId::new(id).unwrap(), version: Version::new(version).unwrap() }
+        EntityTag {
+            id: EntityId::new(id).unwrap(),
+            version: Version::new(version).unwrap(),
+        }
     }
 
     #[test]
@@ -94,7 +115,16 @@ mod tests {
 
     #[test]
     fn a_weak_or_malformed_tag_is_refused() {
-        for value in ["", "5-1", r#"W/"5-1""#, r#""5""#, r#""5-1"#, r#""5-1","#, r#"*, "5-1""#, r#""0-1""#] {
+        for value in [
+            "",
+            "5-1",
+            r#"W/"5-1""#,
+            r#""5""#,
+            r#""5-1"#,
+            r#""5-1","#,
+            r#"*, "5-1""#,
+            r#""0-1""#,
+        ] {
             assert!(if_match(&headers(IF_MATCH, &[value])).is_err(), "{value}");
         }
         let many = vec![r#""5-1""#; TAGS_MAX + 1].join(",");

@@ -5,7 +5,7 @@
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use treeline_core::{Error, Path, Result};
+use treeline_core::{Error, Missing, Path, Result};
 use treeline_dispatch::DropMode;
 
 use crate::app::App;
@@ -26,7 +26,10 @@ pub(crate) async fn list<W: Create>(State(app): State<App>, at: Segments, query:
     };
     if whole {
         let found = app.dispatcher().list::<W>(parent.as_ref()).await;
-        return Ok(envelope::entities(W::KIND.row().segment, &found.map_err(|error| asked.refuse(error))?));
+        return Ok(envelope::entities(
+            W::KIND.row().segment,
+            &found.map_err(|error| asked.refuse(error))?,
+        ));
     }
     let found = app.dispatcher().list_names(parent.as_ref(), W::KIND).await;
     let found = found.map_err(|error| asked.refuse(error))?;
@@ -41,7 +44,10 @@ pub(crate) async fn create<W: Create>(
     write: Write,
     Json(body): Json<W::Body>,
 ) -> Answer {
-    let asked = Asked { only_if_absent: write.only_if_absent, ..Asked::collection(W::KIND) };
+    let asked = Asked {
+        only_if_absent: write.only_if_absent,
+        ..Asked::collection(W::KIND)
+    };
     let named = || -> Result<(Path, W::New)> {
         let parent = at.parent(W::KIND)?;
         let (name, new) = W::read(body)?;
@@ -59,7 +65,9 @@ pub(crate) async fn create<W: Create>(
 
 /// `GET` on an entity.
 pub(crate) async fn load<W: Wire>(State(app): State<App>, at: Segments, headers: HeaderMap) -> Answer {
-    let path = at.path(W::KIND).map_err(|error| Asked::entity(W::KIND).refuse(error))?;
+    let path = at
+        .path(W::KIND)
+        .map_err(|error| Asked::entity(W::KIND).refuse(error))?;
     load_at::<W>(&app, &path, &headers).await
 }
 
@@ -80,18 +88,32 @@ pub(crate) async fn alter<W: Wire>(
     write: Write,
     Json(body): Json<Updates<W::Update>>,
 ) -> Answer {
-    let path = at.path(W::KIND).map_err(|error| Asked::entity(W::KIND).refuse(error))?;
+    let path = at
+        .path(W::KIND)
+        .map_err(|error| Asked::entity(W::KIND).refuse(error))?;
     alter_at::<W>(&app, path, write, body).await
 }
 
 /// Applies these changes to what is at this path.
-pub(crate) async fn alter_at<W: Wire>(app: &App, path: Path, write: Write, body: Updates<W::Update>) -> Answer {
+pub(crate) async fn alter_at<W: Wire>(
+    app: &App,
+    path: Path,
+    write: Write,
+    body: Updates<W::Update>,
+) -> Answer {
     let asked = Asked::entity(W::KIND);
-    let changes = body.updates.into_iter().map(W::change).collect::<Result<Vec<_>>>();
+    let changes = body
+        .updates
+        .into_iter()
+        .map(W::change)
+        .collect::<Result<Vec<_>>>();
     let changes = changes.map_err(|error| asked.refuse(error))?;
     let dispatcher = app.dispatcher().clone();
     let altered = async move { dispatcher.alter::<W>(&write.context, &path, changes).await };
-    Ok(envelope::entity(&app.write(asked, altered).await?, Moment::Written))
+    Ok(envelope::entity(
+        &app.write(asked, altered).await?,
+        Moment::Written,
+    ))
 }
 
 /// `PATCH` on an entity: turns it on or off.
@@ -111,9 +133,18 @@ pub(crate) async fn switch<W: Switch>(
 }
 
 /// `DELETE` on an entity.
-pub(crate) async fn drop<W: Wire>(State(app): State<App>, at: Segments, query: Query, write: Write) -> Answer {
+pub(crate) async fn drop<W: Wire>(
+    State(app): State<App>,
+    at: Segments,
+    query: Query,
+    write: Write,
+) -> Answer {
     let cascade = W::CASCADE_FLAG.is_some_and(|flag| query.flag(flag));
-    let mode = if cascade { DropMode::Cascade } else { DropMode::Plain };
+    let mode = if cascade {
+        DropMode::Cascade
+    } else {
+        DropMode::Plain
+    };
     drop_at::<W>(&app, at.path(W::KIND), write, mode).await
 }
 
@@ -123,18 +154,23 @@ pub(crate) async fn drop_at<W: Wire>(app: &App, path: Result<Path>, write: Write
     let pinned = write.is_pinned();
     let outcome = match path {
         Ok(path) => {
-            let dispatcher = app.dispatcher().clone();
-            app.run(async move { dispatcher.drop(&write.context, &path, mode).await }).await
+            let (dispatcher, dropped) = (app.dispatcher().clone(), path.clone());
+            let outcome = app
+                .run(async move { dispatcher.drop(&write.context, &dropped, mode).await })
+                .await;
+            match outcome {
+                Ok(false) if pinned => Err(Error::not_found(W::KIND, path.to_string())),
+                outcome => outcome,
+            }
         }
         Err(error) => Err(error),
     };
     match outcome {
         Ok(dropped) => Ok(envelope::dropped(dropped)),
-        Err(Error::NotFound { what: treeline_core::Missing::Entity(level), .. })
-            if !pinned && is_dropped_already(W::KIND, level) =>
-        {
-            Ok(envelope::dropped(false))
-        }
+        Err(Error::NotFound {
+            what: Missing::Entity(level),
+            ..
+        }) if !pinned && is_dropped_already(W::KIND, level) => Ok(envelope::dropped(false)),
         Err(error) => Err(asked.refuse(error)),
     }
 }

@@ -46,7 +46,8 @@ pub(crate) fn with_status(status: StatusCode, body: &impl Serialize) -> Response
 }
 
 /// What is said when not even a refusal can be written.
-const UNWRITABLE: &[u8] = br#"{"code":1002,"type":"RuntimeException","message":"internal error","stack":[""]}"#;
+const UNWRITABLE: &[u8] =
+    br#"{"code":1002,"type":"RuntimeException","message":"internal error","stack":[""]}"#;
 
 /// `{"code":0}`: done, and there is nothing to show.
 pub(crate) fn done() -> Response {
@@ -67,7 +68,10 @@ pub(crate) fn entity<W: Wire>(entity: &Entity<W>, moment: Moment) -> Response {
 
 /// Several entities.
 pub(crate) fn entities<W: Wire>(key: &'static str, entities: &[Entity<W>]) -> Response {
-    one(key, Each(|| entities.iter().map(|entity| W::show(entity, Moment::Read))))
+    one(
+        key,
+        Each(|| entities.iter().map(|entity| W::show(entity, Moment::Read))),
+    )
 }
 
 /// Whether a drop found something.
@@ -153,7 +157,9 @@ impl IntoResponse for Refusal {
         };
         let mut response = with_status(self.status, &body);
         if self.retryable {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if self.code == Code::Unauthorized {
             let challenge = HeaderValue::from_static("Basic realm=\"treeline\"");
@@ -177,7 +183,10 @@ mod tests {
     async fn a_success_is_code_0_beside_one_key() {
         assert_eq!(text(done()).await, r#"{"code":0}"#);
         assert_eq!(text(dropped(false)).await, r#"{"code":0,"dropped":false}"#);
-        assert_eq!(text(one("names", Each(|| ["a", "b"].iter()))).await, r#"{"code":0,"names":["a","b"]}"#);
+        assert_eq!(
+            text(one("names", Each(|| ["a", "b"].iter()))).await,
+            r#"{"code":0,"names":["a","b"]}"#
+        );
     }
 
     #[tokio::test]
@@ -193,7 +202,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_conflict_names_both_sides_and_says_when_to_come_again() {
-        let tag = EntityTag { id: EntityId::new(7).unwrap(), version: Version::new(2).unwrap() };
+        let tag = EntityTag {
+            id: EntityId::new(7).unwrap(),
+            version: Version::new(2).unwrap(),
+        };
         let error = Error::Conflict {
             kind: Kind::Schema,
             path: "a.b.c".into(),

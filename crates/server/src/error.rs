@@ -71,12 +71,20 @@ pub(crate) enum Of {
 impl Asked {
     /// A request on one entity of this kind.
     pub(crate) const fn entity(target: Kind) -> Asked {
-        Asked { target, of: Of::Entity, only_if_absent: false }
+        Asked {
+            target,
+            of: Of::Entity,
+            only_if_absent: false,
+        }
     }
 
     /// A request on the collection of this kind.
     pub(crate) const fn collection(target: Kind) -> Asked {
-        Asked { target, of: Of::Collection, only_if_absent: false }
+        Asked {
+            target,
+            of: Of::Collection,
+            only_if_absent: false,
+        }
     }
 
     /// The refusal that this error means here.
@@ -183,7 +191,11 @@ impl Refusal {
 
     /// There is nothing at this path, and never was.
     pub(crate) fn unknown_route(path: &str) -> Refusal {
-        Refusal::new(Code::NotFound, "NotFoundException", format!("there is no endpoint `{path}`"))
+        Refusal::new(
+            Code::NotFound,
+            "NotFoundException",
+            format!("there is no endpoint `{path}`"),
+        )
     }
 
     /// The path is there, or will be, but not for this method.
@@ -194,7 +206,10 @@ impl Refusal {
     /// The request was given up: the queue or the work took too long.
     pub(crate) fn timed_out(message: impl Into<String>) -> Refusal {
         let refusal = Refusal::new(Code::Internal, "RuntimeException", message);
-        Refusal { retryable: true, ..refusal.with_status(StatusCode::SERVICE_UNAVAILABLE) }
+        Refusal {
+            retryable: true,
+            ..refusal.with_status(StatusCode::SERVICE_UNAVAILABLE)
+        }
     }
 
     /// A defect of ours. What a client may know of it is that it happened.
@@ -219,7 +234,11 @@ fn refusal(asked: Asked, error: Error) -> Refusal {
         Error::NotFound { what, .. } => Refusal::new(Code::NotFound, missing_class(asked, what), message),
         Error::AlreadyExists { what, .. } => {
             let refusal = Refusal::new(Code::AlreadyExists, taken_class(what), message);
-            if asked.only_if_absent { refusal.with_status(StatusCode::PRECONDITION_FAILED) } else { refusal }
+            if asked.only_if_absent {
+                refusal.with_status(StatusCode::PRECONDITION_FAILED)
+            } else {
+                refusal
+            }
         }
         Error::NotEmpty { kind, .. } => Refusal::new(Code::NonEmpty, non_empty_class(kind), message),
         Error::InUse { kind, .. } => Refusal::new(Code::InUse, switch_class(kind, "InUseException"), message),
@@ -238,7 +257,10 @@ fn refusal(asked: Asked, error: Error) -> Refusal {
         },
         Error::Contended { .. } => Refusal {
             retryable: true,
-            versions: Some(Disputed { expected: None, actual: None }),
+            versions: Some(Disputed {
+                expected: None,
+                actual: None,
+            }),
             ..optimistic_lock(message)
         },
         Error::Unsupported { .. } => Refusal::method_not_allowed(message),
@@ -288,7 +310,11 @@ fn non_empty_class(kind: Kind) -> Cow<'static, str> {
 
 /// The class of a kind that has a switch; the bare one for the others.
 fn switch_class(kind: Kind, class: &'static str) -> Cow<'static, str> {
-    if kind.row().has_in_use { format!("{}{class}", kind.row().exception_stem).into() } else { class.into() }
+    if kind.row().has_in_use {
+        format!("{}{class}", kind.row().exception_stem).into()
+    } else {
+        class.into()
+    }
 }
 
 #[cfg(test)]

@@ -32,13 +32,23 @@ impl Segments {
     /// Decodes the names. [`Error::Invalid`] where one is not UTF-8.
     pub(crate) fn of(uri: &Uri) -> Result<Segments, Error> {
         const BEFORE_FIRST_NAME: usize = 3; // "", "api", the first collection
-        let names = uri.path().split('/').skip(BEFORE_FIRST_NAME).step_by(2).map(decode);
+        let names = uri
+            .path()
+            .split('/')
+            .skip(BEFORE_FIRST_NAME)
+            .step_by(2)
+            .map(decode);
         Ok(Segments(names.collect::<Result<_, _>>()?))
     }
 
     /// The path of an entity of this kind. A name that no rule lets in is not there, which is an answer of that level.
     pub(crate) fn path(&self, kind: Kind) -> Result<Path, Error> {
-        let names: Vec<&str> = self.0.iter().take(kind.lineage().len()).map(String::as_str).collect();
+        let names: Vec<&str> = self
+            .0
+            .iter()
+            .take(kind.lineage().len())
+            .map(String::as_str)
+            .collect();
         Path::of(kind, &names)
     }
 
@@ -75,12 +85,16 @@ pub(crate) struct Query(Vec<(String, String)>);
 impl Query {
     /// The value of a parameter.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Whether a parameter says `true`, in any case; anything else is false.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        self.text(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+        self.text(name)
+            .is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 }
 
@@ -89,7 +103,9 @@ impl<S: Sync> FromRequestParts<S> for Query {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Query, Refusal> {
         let query = parts.uri.query().unwrap_or("");
-        Ok(Query(form_urlencoded::parse(query.as_bytes()).into_owned().collect()))
+        Ok(Query(
+            form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
+        ))
     }
 }
 
@@ -108,10 +124,16 @@ impl<S: Sync> FromRequestParts<S> for Write {
         let headers = &parts.headers;
         let mut context = WriteContext::new(auth::principal(headers)?, request_id(headers));
         if parts.method == Method::POST {
-            return Ok(Write { context, only_if_absent: conditional::only_if_absent(headers)? });
+            return Ok(Write {
+                context,
+                only_if_absent: conditional::only_if_absent(headers)?,
+            });
         }
         context.precondition = conditional::if_match(headers)?;
-        Ok(Write { context, only_if_absent: false })
+        Ok(Write {
+            context,
+            only_if_absent: false,
+        })
     }
 }
 
@@ -124,7 +146,10 @@ impl Write {
 
 /// The request's id, as the gate left it.
 pub(crate) fn request_id(headers: &HeaderMap) -> &str {
-    headers.get(REQUEST_ID).and_then(|value| value.to_str().ok()).unwrap_or("")
+    headers
+        .get(REQUEST_ID)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or("")
 }
 
 /// A JSON body of this type.
@@ -135,7 +160,8 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Json<T>, Refusal> {
         let OptionalJson(body) = OptionalJson::from_request(request, app).await?;
-        body.map(Json).ok_or_else(|| Refusal::invalid("the request needs a JSON body"))
+        body.map(Json)
+            .ok_or_else(|| Refusal::invalid("the request needs a JSON body"))
     }
 }
 
@@ -155,8 +181,11 @@ impl<T: DeserializeOwned> FromRequest<App> for OptionalJson<T> {
             discard(&parts.headers, body, limits.body_bytes_max).await;
             return Err(refusal);
         }
-        let bytes = match tokio::time::timeout(limits.body_read_max, read(&parts.headers, body, limits.body_bytes_max))
-            .await
+        let bytes = match tokio::time::timeout(
+            limits.body_read_max,
+            read(&parts.headers, body, limits.body_bytes_max),
+        )
+        .await
         {
             Ok(bytes) => bytes?,
             Err(_) => return Err(Refusal::too_slow()),
@@ -167,7 +196,9 @@ impl<T: DeserializeOwned> FromRequest<App> for OptionalJson<T> {
         // Nesting is bounded by the parser, at 128 levels.
         let parsed = serde_json::from_slice(&bytes);
         parsed.map(|body| OptionalJson(Some(body))).map_err(|error| {
-            Refusal::invalid(format!("the body is malformed JSON, or not what this operation takes: {error}"))
+            Refusal::invalid(format!(
+                "the body is malformed JSON, or not what this operation takes: {error}"
+            ))
         })
     }
 }
@@ -180,7 +211,9 @@ async fn read(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Result<B
     }
     let mut read = Vec::new();
     while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return Err(Refusal::invalid("the body broke off")) };
+        let Ok(frame) = frame else {
+            return Err(Refusal::invalid("the body broke off"));
+        };
         let Ok(data) = frame.into_data() else { continue };
         if read.len() + data.len() > bytes_max {
             discard(headers, body, bytes_max).await;
@@ -232,30 +265,49 @@ mod tests {
         let names = |path: &str| segments(path).unwrap().0;
         assert!(names("/api/metalakes").is_empty());
         assert_eq!(names("/api/metalakes/m/catalogs"), ["m"]);
-        assert_eq!(names("/api/metalakes/m/catalogs/c/schemas/s/models/o/versions/3/uri"), ["m", "c", "s", "o", "3"]);
+        assert_eq!(
+            names("/api/metalakes/m/catalogs/c/schemas/s/models/o/versions/3/uri"),
+            ["m", "c", "s", "o", "3"]
+        );
     }
 
     #[test]
     fn a_segment_is_decoded_after_it_is_cut_out() {
-        let names = segments("/api/metalakes/a%2Fb%20c%3D%3A./catalogs/%C3%A4").unwrap().0;
+        let names = segments("/api/metalakes/a%2Fb%20c%3D%3A./catalogs/%C3%A4")
+            .unwrap()
+            .0;
         assert_eq!(names, ["a/b c=:.", "ä"]);
-        assert!(matches!(segments("/api/metalakes/%ff"), Err(Error::Invalid { .. })));
+        assert!(matches!(
+            segments("/api/metalakes/%ff"),
+            Err(Error::Invalid { .. })
+        ));
     }
 
     #[test]
     fn a_path_takes_the_names_that_its_kind_has_levels() {
         let found = segments("/api/metalakes/m/catalogs/c/schemas").unwrap();
         assert_eq!(found.parent(Kind::Schema).unwrap().unwrap().to_string(), "m.c");
-        assert_eq!(segments("/api/metalakes").unwrap().parent(Kind::Metalake).unwrap(), None);
+        assert_eq!(
+            segments("/api/metalakes")
+                .unwrap()
+                .parent(Kind::Metalake)
+                .unwrap(),
+            None
+        );
         assert!(matches!(
-            segments("/api/metalakes/m/catalogs/%20").unwrap().path(Kind::Catalog),
+            segments("/api/metalakes/m/catalogs/%20")
+                .unwrap()
+                .path(Kind::Catalog),
             Err(Error::NotFound { .. })
         ));
     }
 
     #[tokio::test]
     async fn a_flag_is_true_in_any_case_and_else_false() {
-        let request = Request::builder().uri("/?a=True&b=TRUE&c=1&d&e=true&e=false&f=a%20b+c").body(()).unwrap();
+        let request = Request::builder()
+            .uri("/?a=True&b=TRUE&c=1&d&e=true&e=false&f=a%20b+c")
+            .body(())
+            .unwrap();
         let (mut parts, ()) = request.into_parts();
         let query = Query::from_request_parts(&mut parts, &()).await.unwrap();
         assert!(query.flag("a") && query.flag("b") && query.flag("e"));

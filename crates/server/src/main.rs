@@ -1,1 +1,7 @@
-fn main() {}
+//! The program `treeline`; everything is in the library, so that tests can use it.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    treeline_server::cli::main()
+}

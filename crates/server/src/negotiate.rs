@@ -16,7 +16,9 @@ pub(crate) fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
         None | Some("1") => Ok(()),
         Some(version) => {
             let shown: String = version.chars().take(20).collect();
-            Err(Refusal::not_acceptable(format!("version {shown} of the protocol is not spoken here, 1 is")))
+            Err(Refusal::not_acceptable(format!(
+                "version {shown} of the protocol is not spoken here, 1 is"
+            )))
         }
     }
 }
@@ -35,12 +37,23 @@ fn asked_version<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a st
 
 /// Checks what a request says of its body: `application/json`, anything `+json`, or nothing.
 pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
-    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
-    let essence = value.to_str().unwrap_or("?").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let essence = value
+        .to_str()
+        .unwrap_or("?")
+        .split(';')
+        .next()
+        .unwrap_or("")
+        .trim()
+        .to_ascii_lowercase();
     if essence.is_empty() || essence == "application/json" || essence.ends_with("+json") {
         Ok(())
     } else {
-        Err(Refusal::unsupported_media_type("the body must be `application/json`"))
+        Err(Refusal::unsupported_media_type(
+            "the body must be `application/json`",
+        ))
     }
 }
 
@@ -50,16 +63,28 @@ mod tests {
     use axum::http::{HeaderValue, StatusCode};
 
     fn with(pairs: &[(HeaderName, &str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
+            .collect()
     }
 
     #[test]
     fn version_1_or_no_version_passes() {
-        for accept in ["*/*", "application/json", "text/html", "application/vnd.gravitino.v1+json", "nonsense"] {
+        for accept in [
+            "*/*",
+            "application/json",
+            "text/html",
+            "application/vnd.gravitino.v1+json",
+            "nonsense",
+        ] {
             assert_eq!(check_version(&with(&[(ACCEPT, accept)])), Ok(()), "{accept}");
         }
         assert_eq!(check_version(&HeaderMap::new()), Ok(()));
-        assert_eq!(check_version(&with(&[(ACCEPT, "application/vnd.gravitino.v+json")])), Ok(()));
+        assert_eq!(
+            check_version(&with(&[(ACCEPT, "application/vnd.gravitino.v+json")])),
+            Ok(())
+        );
     }
 
     #[test]
@@ -81,8 +106,17 @@ mod tests {
 
     #[test]
     fn a_body_is_json_by_its_own_account_or_gives_none() {
-        for value in ["application/json", "Application/JSON; charset=utf-8", "application/vnd.gravitino.v1+json", ""] {
-            assert_eq!(check_content_type(&with(&[(CONTENT_TYPE, value)])), Ok(()), "{value}");
+        for value in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/vnd.gravitino.v1+json",
+            "",
+        ] {
+            assert_eq!(
+                check_content_type(&with(&[(CONTENT_TYPE, value)])),
+                Ok(()),
+                "{value}"
+            );
         }
         assert_eq!(check_content_type(&HeaderMap::new()), Ok(()));
         for value in ["text/plain", "application/x-www-form-urlencoded", "json"] {

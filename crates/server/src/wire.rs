@@ -12,7 +12,8 @@ use serde::de::DeserializeOwned;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use treeline_core::{
-    Audit, Entity, Error, Kind, Name, Path, Payload, Properties, PropertyRules, Provider, Result, property_rules,
+    Audit, Entity, Error, Kind, Name, Path, Payload, Properties, PropertyRules, Provider, Result,
+    property_rules,
 };
 use treeline_dispatch::{Dispatcher, WriteContext};
 
@@ -118,7 +119,11 @@ pub(crate) fn property_key(key: String) -> Result<String> {
 
 /// [`Error::Invalid`] where there is nothing but white space.
 pub(crate) fn not_blank(field: &'static str, text: String) -> Result<String> {
-    if text.trim().is_empty() { Err(Error::invalid(field, "is blank")) } else { Ok(text) }
+    if text.trim().is_empty() {
+        Err(Error::invalid(field, "is blank"))
+    } else {
+        Ok(text)
+    }
 }
 
 /// A name that a client gives to an entity of this kind.
@@ -155,7 +160,9 @@ impl<'a> ShownAudit<'a> {
     pub(crate) fn modified_at_creation(audit: &'a Audit) -> ShownAudit<'a> {
         ShownAudit {
             last_modifier: Some(audit.last_modifier.as_deref().unwrap_or(&audit.creator)),
-            last_modified_time: Some(Timestamp(audit.last_modified_at_ms.unwrap_or(audit.created_at_ms))),
+            last_modified_time: Some(Timestamp(
+                audit.last_modified_at_ms.unwrap_or(audit.created_at_ms),
+            )),
             ..ShownAudit::from(audit)
         }
     }
@@ -172,7 +179,11 @@ impl fmt::Display for Timestamp {
         let (days, ms) = (self.0.div_euclid(DAY_MS), self.0.rem_euclid(DAY_MS));
         let (year, month, day) = civil(days);
         let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1_000)
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z",
+            ms % 1_000
+        )
     }
 }
 
@@ -192,7 +203,11 @@ fn civil(days: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     (year, month, day)
 }
@@ -211,12 +226,20 @@ impl<'a> ShownProperties<'a> {
     /// The free properties of a payload.
     pub(crate) fn of<P: Payload>(payload: &'a P) -> ShownProperties<'a> {
         let (kind, provider) = (P::KIND, payload.provider());
-        ShownProperties { kind, provider, properties: payload.properties(), in_use: None }
+        ShownProperties {
+            kind,
+            provider,
+            properties: payload.properties(),
+            in_use: None,
+        }
     }
 
     /// And the switch.
     pub(crate) fn with_switch(self, in_use: bool) -> ShownProperties<'a> {
-        ShownProperties { in_use: Some(in_use), ..self }
+        ShownProperties {
+            in_use: Some(in_use),
+            ..self
+        }
     }
 }
 
@@ -264,7 +287,10 @@ pub(crate) struct Identifier<'a> {
 impl<'a> Identifier<'a> {
     /// The name of something under this parent; none at the top.
     pub(crate) fn under(parent: Option<&'a Path>, name: &'a Name) -> Identifier<'a> {
-        Identifier { namespace: parent.map_or(&[], Path::names), name }
+        Identifier {
+            namespace: parent.map_or(&[], Path::names),
+            name,
+        }
     }
 }
 
@@ -287,9 +313,14 @@ mod tests {
     fn hidden_properties_are_not_shown_and_the_switch_is() {
         let mut catalog = treeline_core::kinds::Catalog::sample();
         catalog.properties.insert("metalake-in-use".into(), "true".into());
-        catalog.properties.insert("gravitino.identifier".into(), "x".into());
+        catalog
+            .properties
+            .insert("gravitino.identifier".into(), "x".into());
         let shown = ShownProperties::of(&catalog).with_switch(false);
-        assert_eq!(serde_json::to_string(&shown).unwrap(), r#"{"cloud.name":"other","in-use":"false"}"#);
+        assert_eq!(
+            serde_json::to_string(&shown).unwrap(),
+            r#"{"cloud.name":"other","in-use":"false"}"#
+        );
     }
 
     #[test]
@@ -297,7 +328,13 @@ mod tests {
         let parent = Path::of(Kind::Catalog, &["m", "c"]).unwrap();
         let name = Name::new("s").unwrap();
         let json = |identifier: &Identifier<'_>| serde_json::to_string(identifier).unwrap();
-        assert_eq!(json(&Identifier::under(Some(&parent), &name)), r#"{"namespace":["m","c"],"name":"s"}"#);
-        assert_eq!(json(&Identifier::under(None, &name)), r#"{"namespace":[],"name":"s"}"#);
+        assert_eq!(
+            json(&Identifier::under(Some(&parent), &name)),
+            r#"{"namespace":["m","c"],"name":"s"}"#
+        );
+        assert_eq!(
+            json(&Identifier::under(None, &name)),
+            r#"{"namespace":[],"name":"s"}"#
+        );
     }
 }

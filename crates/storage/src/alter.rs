@@ -21,7 +21,7 @@ use crate::record::{self, Record};
 use crate::resolve::Resolved;
 use crate::side::{self, AliasChange};
 use crate::sql::entity;
-use crate::transaction::{Backend, Transaction, Work};
+use crate::transaction::{Backend, Proof, Transaction, Work};
 use crate::value::Value;
 
 /// A change without its kind's types: from a row to what it shall be. Pure, since it may run again on a newer row.
@@ -139,6 +139,10 @@ impl Work for LockAndSet {
             return Ok(record);
         }
         set(transaction, &self.context, &self.resolved, &record, &next).await
+    }
+
+    fn proof(&self, output: &Record) -> Option<Proof> {
+        Some(self.context.proof(output.id, output.version))
     }
 }
 

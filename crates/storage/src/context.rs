@@ -1,6 +1,8 @@
 //! What every write is told before anything else: who asks, under which request, and on what condition.
 
-use treeline_core::{EntityTag, Error, Kind, Result};
+use treeline_core::{EntityId, EntityTag, Error, Kind, Result, Version};
+
+use crate::transaction::Proof;
 
 /// The first argument of every write.
 #[derive(Clone, Debug)]
@@ -20,6 +22,15 @@ impl WriteContext {
             principal: principal.into(),
             request_id: request_id.into(),
             precondition: Precondition::None,
+        }
+    }
+
+    /// What would prove that this request gave that row that version.
+    pub(crate) fn proof(&self, id: EntityId, version: Version) -> Proof {
+        Proof {
+            id,
+            version,
+            request_id: self.request_id.clone(),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::record::Record;
 use crate::side::{self, NewLocation};
 use crate::sql::entity;
 use crate::tasks::{self, NewTask, Task};
-use crate::transaction::{Transaction, Work};
+use crate::transaction::{Proof, Transaction, Work};
 use crate::value::Value;
 
 /// A row to insert, without its kind's types.
@@ -88,6 +88,13 @@ impl Work for Create {
         let names = feed::names(&self.path);
         append_created(transaction, &self.context, &record, &names).await?;
         Ok(Created::Done(record, claimed))
+    }
+
+    fn proof(&self, output: &Created) -> Option<Proof> {
+        match output {
+            Created::Done(record, _) => Some(self.context.proof(record.id, record.version)),
+            Created::Blocked => None,
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use crate::resolve::Resolved;
 use crate::side;
 use crate::sql::{self, IDS_MAX, entity};
 use crate::tasks::{self, NewTask};
-use crate::transaction::{Transaction, Work};
+use crate::transaction::{Proof, Transaction, Work};
 use crate::value::Value;
 
 /// What must hold for a drop, and what goes along.
@@ -57,11 +57,11 @@ struct Doomed {
 
 #[async_trait]
 impl Work for Drop {
-    /// Whether anything was dropped.
-    type Output = bool;
+    /// The version that the dropped row was given; none if there was nothing to drop.
+    type Output = Option<Version>;
     const NAME: &'static str = "drop";
 
-    async fn run(&self, transaction: &mut Transaction<'_>) -> Result<bool, Failure> {
+    async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Option<Version>, Failure> {
         let resolved = &*self.resolved;
         let (kind, path) = (resolved.path().kind(), resolved.path().to_string());
         let Some(row) = lock::row_drop(transaction, resolved).await? else {
@@ -109,13 +109,17 @@ impl Work for Drop {
             let task = NewTask::remove_empty_directory(resolved.id(), location.clone());
             tasks::insert_free(transaction, &self.ids, task).await?;
         }
-        Ok(true)
+        Ok(Some(row.version.next()))
+    }
+
+    fn proof(&self, output: &Option<Version>) -> Option<Proof> {
+        output.map(|version| self.context.proof(self.resolved.id(), version))
     }
 }
 
 impl Drop {
     /// Somebody else dropped or renamed it between the look and the lock.
-    fn gone(&self) -> Result<bool, Failure> {
+    fn gone(&self) -> Result<Option<Version>, Failure> {
         if self.context.precondition.is_some() {
             Err(Failure::Answer(Error::PreconditionFailed {
                 kind: self.resolved.path().kind(),
@@ -124,7 +128,7 @@ impl Drop {
                 actual: None,
             }))
         } else {
-            Ok(false)
+            Ok(None)
         }
     }
 

@@ -15,6 +15,10 @@ pub(crate) enum Failure {
     Liveness,
     /// A deadlock, a lock timeout or a serialization failure: the same transaction may succeed when run again.
     Transient(String),
+    /// The connection was lost before the commit was asked for: nothing was written, and a new one may do better.
+    Disconnected(String),
+    /// The server does not let us in: a wrong password, a database that is not there.
+    Refused(String),
     /// The database cannot be used right now: gone, full, read-only.
     Unavailable(String),
     /// A defect of ours, or a damaged database.
@@ -45,7 +49,7 @@ impl Failure {
                     operation: operation.to_owned(),
                 }
             }
-            Failure::Unavailable(reason) => {
+            Failure::Unavailable(reason) | Failure::Disconnected(reason) | Failure::Refused(reason) => {
                 tracing::warn!(operation, reason, "the database is not available");
                 Error::Unavailable {
                     reason: "the database does not answer".to_owned(),

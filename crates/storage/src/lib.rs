@@ -24,6 +24,7 @@ mod transaction;
 mod dialect;
 mod failure;
 mod ids;
+mod network;
 mod session;
 mod sql;
 mod sqlite;

@@ -21,7 +21,7 @@ use crate::record::{Record, decode_payload, encode_payload};
 use crate::resolve::Resolved;
 use crate::side::{self, AliasChange};
 use crate::sql::entity;
-use crate::transaction::{Transaction, Work};
+use crate::transaction::{Proof, Transaction, Work};
 
 /// One link.
 pub(crate) struct Link {
@@ -76,5 +76,9 @@ impl Work for Link {
         feed::append(transaction, &self.context, altered).await?;
         create::append_created(transaction, &self.context, &version, &feed::names(&path)).await?;
         Ok(version)
+    }
+
+    fn proof(&self, output: &Record) -> Option<Proof> {
+        Some(self.context.proof(output.id, output.version))
     }
 }

@@ -1,11 +1,13 @@
 //! Migrations: forward only, one transaction each, under a lock, and never on a schema newer than this binary knows.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use treeline_core::Error;
 
 use crate::dialect::sqlite::SQLITE;
 use crate::failure::Failure;
+use crate::network::{Connection, Connector, Network, NetworkOptions};
 use crate::session::Session;
 use crate::sql::{check, render};
 use crate::sqlite::SqliteSession;
@@ -15,18 +17,22 @@ struct Migration {
     version: i64,
     name: &'static str,
     sqlite: &'static str,
+    postgres: &'static str,
+    mysql: &'static str,
 }
 
 const MIGRATIONS: &[Migration] = &[Migration {
     version: 1,
     name: "managed_tree",
     sqlite: include_str!("../migrations/sqlite/0001_managed_tree.sql"),
+    postgres: include_str!("../migrations/postgres/0001_managed_tree.sql"),
+    mysql: include_str!("../migrations/mysql/0001_managed_tree.sql"),
 }];
 
 const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
-    version    INTEGER PRIMARY KEY NOT NULL,
-    name       TEXT    NOT NULL,
-    applied_at INTEGER NOT NULL
+    version    BIGINT       NOT NULL PRIMARY KEY,
+    name       VARCHAR(256) NOT NULL,
+    applied_at BIGINT       NOT NULL
 )";
 
 /// What a migration did.
@@ -53,15 +59,8 @@ pub(crate) fn migrate_sqlite(file: &Path) -> Result<MigrateReport, Failure> {
 fn upgrade(session: &mut SqliteSession, file: &Path) -> Result<MigrateReport, Failure> {
     session.script(MIGRATIONS_TABLE)?;
     let from = applied(session)?;
-    let known = MIGRATIONS.last().map_or(0, |migration| migration.version);
-    if from > known {
-        return Err(Failure::Answer(Error::invalid(
-            "database",
-            format!(
-                "its schema is version {from}, newer than the {known} that this binary knows; use a newer binary"
-            ),
-        )));
-    }
+    let known = known();
+    refuse_newer(from)?;
     if from > 0 && from < known {
         // The copy cannot be made inside a transaction. Nothing was written yet, so nothing is lost by ending it; who
         // migrates in between leaves us nothing to do.
@@ -72,7 +71,7 @@ fn upgrade(session: &mut SqliteSession, file: &Path) -> Result<MigrateReport, Fa
     let from = applied(session)?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > from) {
         session.script(migration.sqlite)?;
-        let record = render(check::RECORD_MIGRATION.text, &SQLITE);
+        let record = Arc::from(render(check::RECORD_MIGRATION.text, &SQLITE));
         futures_executor::block_on(session.run(&record, &[migration.version.into(), migration.name.into()]))?;
         tracing::info!(
             version = migration.version,
@@ -85,7 +84,7 @@ fn upgrade(session: &mut SqliteSession, file: &Path) -> Result<MigrateReport, Fa
 }
 
 fn applied(session: &mut SqliteSession) -> Result<i64, Failure> {
-    let sql = render(check::SCHEMA_VERSION.text, &SQLITE);
+    let sql = Arc::from(render(check::SCHEMA_VERSION.text, &SQLITE));
     let rows = futures_executor::block_on(session.rows(&sql, &[]))?;
     Ok(rows
         .first()
@@ -93,6 +92,98 @@ fn applied(session: &mut SqliteSession) -> Result<i64, Failure> {
         .transpose()?
         .flatten()
         .unwrap_or(0))
+}
+
+/// Brings a database behind a server to this binary's schema. Where an older one is found, only `upgrade` may touch it:
+/// an operator decides when the servers of an estate are ready for it.
+pub(crate) async fn migrate_network(
+    options: &NetworkOptions,
+    upgrade: bool,
+) -> Result<MigrateReport, Failure> {
+    let mut connection = Network::connect(options).await?;
+    // Two servers that migrate at once queue here; the second finds nothing left to do.
+    let lock = match options.connector {
+        Connector::Postgres(_) => Lock {
+            take: "SELECT pg_advisory_lock(8390462745)",
+            give: "SELECT pg_advisory_unlock(8390462745)",
+        },
+        Connector::MySql(_) => Lock {
+            take: "DO GET_LOCK(CONCAT('treeline.migrate.', DATABASE()), 60)",
+            give: "DO RELEASE_LOCK(CONCAT('treeline.migrate.', DATABASE()))",
+        },
+    };
+    connection.control(lock.take).await?;
+    // After an error the connection is closed, and with it go the transaction that PostgreSQL has open and the lock.
+    let report = upgrade_network(connection.as_mut(), options, upgrade).await?;
+    connection.control(lock.give).await?;
+    Ok(report)
+}
+
+struct Lock {
+    take: &'static str,
+    give: &'static str,
+}
+
+async fn upgrade_network(
+    connection: &mut dyn Connection,
+    options: &NetworkOptions,
+    upgrade: bool,
+) -> Result<MigrateReport, Failure> {
+    let dialect = options.connector.dialect();
+    connection.control(MIGRATIONS_TABLE).await?;
+    let version = Arc::from(render(check::SCHEMA_VERSION.text, dialect));
+    let rows = connection.session().rows(&version, &[]).await?;
+    let from = rows
+        .first()
+        .map(|row| row.maybe_int(0))
+        .transpose()?
+        .flatten()
+        .unwrap_or(0);
+    refuse_newer(from)?;
+    if from > 0 && from < known() && !upgrade {
+        let reason = format!(
+            "its schema is version {from}, older than {}; run `treeline migrate` first",
+            known()
+        );
+        return Err(Failure::Answer(Error::invalid("database", reason)));
+    }
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version > from) {
+        // MySQL commits each statement by itself; its scripts can be run again from the top.
+        connection.control(dialect.begin_write).await?;
+        connection
+            .control(match options.connector {
+                Connector::Postgres(_) => migration.postgres,
+                Connector::MySql(_) => migration.mysql,
+            })
+            .await?;
+        let record = Arc::from(render(check::RECORD_MIGRATION.text, dialect));
+        connection
+            .session()
+            .run(&record, &[migration.version.into(), migration.name.into()])
+            .await?;
+        connection.control("COMMIT").await?;
+        tracing::info!(
+            version = migration.version,
+            name = migration.name,
+            "migrated the schema"
+        );
+    }
+    Ok(MigrateReport { from, to: known() })
+}
+
+fn known() -> i64 {
+    MIGRATIONS.last().map_or(0, |migration| migration.version)
+}
+
+fn refuse_newer(from: i64) -> Result<(), Failure> {
+    if from <= known() {
+        return Ok(());
+    }
+    let reason = format!(
+        "its schema is version {from}, newer than the {} that this binary knows; use a newer binary",
+        known()
+    );
+    Err(Failure::Answer(Error::invalid("database", reason)))
 }
 
 fn backup_path(file: &Path, version: i64) -> PathBuf {

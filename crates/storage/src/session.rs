@@ -1,5 +1,7 @@
 //! The narrow waist between the protocols and the drivers: run a statement, read rows. Nothing else.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::failure::Failure;
@@ -9,8 +11,8 @@ use crate::value::{Row, Value};
 #[async_trait]
 pub(crate) trait Session: Send {
     /// Runs a rendered statement and answers how many rows it matched.
-    async fn run(&mut self, sql: &str, values: &[Value]) -> Result<u64, Failure>;
+    async fn run(&mut self, sql: &Arc<str>, values: &[Value]) -> Result<u64, Failure>;
 
     /// Runs a rendered statement and answers its rows.
-    async fn rows(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Failure>;
+    async fn rows(&mut self, sql: &Arc<str>, values: &[Value]) -> Result<Vec<Row>, Failure>;
 }

@@ -1,6 +1,7 @@
 //! The calls that the rest of the workspace may make. Each is a whole transaction, or a read: no handle to either
 //! ever leaves this crate.
 
+use std::fmt;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
@@ -12,10 +13,12 @@ use crate::context::WriteContext;
 use crate::create::{Create, Created, NewRow};
 use crate::dialect::sqlite::SQLITE;
 use crate::drop::{Drop, DropRule};
+use crate::failure::Failure;
 use crate::ids::Ids;
 use crate::link::Link;
 use crate::lock::Parent;
 use crate::migrate::{self, MigrateReport};
+use crate::network::{self, Network};
 use crate::read::{FindAlias, ListNames, ListRecords, Purge};
 use crate::record::{Record, decode_payload, encode_payload};
 use crate::resolve::{Resolve, Resolved};
@@ -23,13 +26,19 @@ use crate::side::{AliasChange, NewLocation};
 use crate::sql::Rendered;
 use crate::sqlite::Sqlite;
 use crate::tasks::{Claim, ClaimTasks, EndTask, Ending, RemovalPending, Task, TaskFilter};
-use crate::transaction::{Backend, Reading, Work};
+use crate::transaction::{Backend, Database, Reading, Work};
 
 /// How to open a store.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct StoreOptions {
-    /// Which database: `sqlite:` and a file's path.
+    /// Which database: `sqlite:` and a file's path, or a `postgres:`, `mysql:` or `mariadb:` URL.
     pub url: String,
+    /// The password, if it does not stand in the URL.
+    pub password: Option<String>,
+    /// Connections to a database server. Four a core is a good number; more make everybody slower.
+    pub connections_max: usize,
+    /// The bound of a wait for a connection, in milliseconds.
+    pub acquire_ms_max: u64,
     /// How often an update is tried again after it lost its version check (`occ.max_retries`).
     pub occ_retries_max: u32,
     /// The bound of one operation, waits and retries included, in milliseconds.
@@ -43,10 +52,23 @@ impl StoreOptions {
     pub fn new(url: impl Into<String>) -> StoreOptions {
         StoreOptions {
             url: url.into(),
+            password: None,
+            connections_max: 8,
+            acquire_ms_max: 3_000,
             occ_retries_max: 3,
             operation_ms_max: 10_000,
             task_lease_ms: 30_000,
         }
+    }
+}
+
+impl fmt::Debug for StoreOptions {
+    /// Shows the scheme of the URL only: the rest may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = self.url.split(':').next().unwrap_or_default();
+        f.debug_struct("StoreOptions")
+            .field("scheme", &scheme)
+            .finish_non_exhaustive()
     }
 }
 
@@ -80,28 +102,49 @@ impl Store {
     /// [`Error::Invalid`] for a URL that names no database, or a schema newer than this binary;
     /// [`Error::Unavailable`] for a database that cannot be reached.
     pub async fn open(options: StoreOptions) -> Result<Store> {
-        let file = sqlite_file(&options.url)?;
-        blocking("open", move || {
-            migrate::migrate_sqlite(&file)?;
-            let backend = Backend {
-                sqlite: Sqlite::open(&file, Rendered::new(&SQLITE))?,
-                operation_ms_max: options.operation_ms_max,
-            };
-            Ok(Store {
-                shared: Arc::new(Shared {
-                    backend,
-                    ids: Arc::new(Ids::new()),
-                    options,
-                }),
-            })
+        let database = match network::parse(&options)? {
+            Some(network) => {
+                migrate::migrate_network(&network, false)
+                    .await
+                    .map_err(cannot_open)?;
+                Database::Network(Network::new(network))
+            }
+            None => {
+                let file = sqlite_file(&options.url)?;
+                blocking(move || {
+                    migrate::migrate_sqlite(&file)?;
+                    Ok(Database::Sqlite(Sqlite::open(&file, Rendered::new(&SQLITE))?))
+                })
+                .await?
+            }
+        };
+        let backend = Backend {
+            database,
+            operation_ms_max: options.operation_ms_max,
+        };
+        Ok(Store {
+            shared: Arc::new(Shared {
+                backend,
+                ids: Arc::new(Ids::new()),
+                options,
+            }),
         })
-        .await
     }
 
     /// Brings a database to this binary's schema and does nothing else.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
     pub async fn migrate(options: StoreOptions) -> Result<MigrateReport> {
-        let file = sqlite_file(&options.url)?;
-        blocking("migrate", move || migrate::migrate_sqlite(&file)).await
+        match network::parse(&options)? {
+            Some(network) => migrate::migrate_network(&network, true)
+                .await
+                .map_err(cannot_open),
+            None => {
+                let file = sqlite_file(&options.url)?;
+                blocking(move || migrate::migrate_sqlite(&file)).await
+            }
+        }
     }
 
     /// Reads what a path names now. [`Error::NotFound`] names the level that is missing.
@@ -131,7 +174,7 @@ impl Store {
     /// The names of one kind under a row (none: the root), in byte order, without reading payloads.
     pub async fn list_names(&self, parent: Option<&Resolved>, kind: Kind) -> Result<Vec<Name>> {
         let parent = parent.map_or(EntityId::ROOT, Resolved::id);
-        self.read(Reading::Scan, ListNames { parent, kind }).await
+        self.read(Reading::List, ListNames { parent, kind }).await
     }
 
     /// The entities of one kind under a row (none: the root), in byte order of their names.
@@ -139,7 +182,7 @@ impl Store {
         let parent = parent.map_or(EntityId::ROOT, Resolved::id);
         let records = self
             .read(
-                Reading::Scan,
+                Reading::Snapshot,
                 ListRecords {
                     parent,
                     kind: P::KIND,
@@ -303,13 +346,13 @@ impl Store {
     /// another version.
     pub async fn drop(&self, context: &WriteContext, resolved: Resolved, rule: DropRule) -> Result<bool> {
         let ids = Arc::clone(&self.shared.ids);
-        self.write(Drop {
+        let drop = Drop {
             context: context.clone(),
             ids,
             resolved: Arc::new(resolved),
             rule,
-        })
-        .await
+        };
+        Ok(self.write(drop).await?.is_some())
     }
 
     /// Whether the tree of a dropped fileset at, above or below this location is still to be removed.
@@ -379,13 +422,13 @@ impl Store {
 
     /// Audits the database against every invariant that its rows can show.
     pub async fn check(&self) -> Result<Vec<Finding>> {
-        self.read(Reading::Scan, Check).await
+        self.read(Reading::Snapshot, Check).await
     }
 
     /// Every row of every table as JSON lines, as of one moment. Holds all of it in memory: it is for tests and for
     /// people with a question.
     pub async fn dump(&self) -> Result<String> {
-        self.read(Reading::Scan, DumpAll).await
+        self.read(Reading::Snapshot, DumpAll).await
     }
 
     /// Whether the database answers.
@@ -442,20 +485,37 @@ fn sqlite_file(url: &str) -> Result<PathBuf> {
         Some(path) if !path.trim().is_empty() => {
             Ok(FilePath::new(path.strip_prefix("//").unwrap_or(path)).to_owned())
         }
-        Some(_) | None => Err(Error::invalid(
+        Some(_) | None => {
+            let reason = "is none of sqlite:FILE, postgres://…, mysql://…, mariadb://…";
+            Err(Error::invalid("database", reason))
+        }
+    }
+}
+
+/// An operator sees this one on the terminal: it says what the database said, and which key to mend.
+fn cannot_open(failure: Failure) -> Error {
+    match failure {
+        Failure::Answer(error) => error,
+        Failure::Refused(detail) | Failure::Broken(detail) => Error::invalid("database", detail),
+        Failure::Disconnected(detail) | Failure::Unavailable(detail) | Failure::Transient(detail) => {
+            Error::ConnectionFailed {
+                target: "the database".to_owned(),
+                reason: detail,
+            }
+        }
+        Failure::Lost | Failure::Unique(_) | Failure::Liveness => Error::invalid(
             "database",
-            format!("`{url}` is not `sqlite:` and the path of a file"),
-        )),
+            format!("it holds tables that are not ours: {failure:?}"),
+        ),
     }
 }
 
 /// Runs file work away from the executor's threads.
 async fn blocking<T: Send + 'static>(
-    operation: &'static str,
-    work: impl FnOnce() -> std::result::Result<T, crate::failure::Failure> + Send + 'static,
+    work: impl FnOnce() -> std::result::Result<T, Failure> + Send + 'static,
 ) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
-        Ok(outcome) => outcome.map_err(|failure| failure.into_error(operation)),
-        Err(panic) => Err(Error::internal(format!("{operation}: {panic}"))),
+        Ok(outcome) => outcome.map_err(cannot_open),
+        Err(panic) => Err(Error::internal(panic.to_string())),
     }
 }

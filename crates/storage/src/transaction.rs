@@ -11,15 +11,22 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
+use treeline_core::{EntityId, Version};
 
 use crate::failure::Failure;
+use crate::network::Network;
 use crate::session::Session;
+use crate::sql::feed::FIND_PROOF;
 use crate::sql::{Rendered, Statement};
 use crate::sqlite::Sqlite;
 use crate::value::{Row, Value};
 
 /// How often a transaction is run again after transient failures. They are short, so the deadline usually comes first.
 const TRANSIENT_RETRIES_MAX: u32 = 20;
+
+/// How often a read is run again on a new connection.
+const READ_RETRIES_MAX: u32 = 2;
+
 const BACKOFF_MS_MIN: u64 = 2;
 const BACKOFF_MS_MAX: u64 = 64;
 
@@ -34,15 +41,40 @@ pub(crate) trait Work: Send + Sync + 'static {
 
     /// The steps. Runs on the transaction it is given and on nothing else.
     async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Self::Output, Failure>;
+
+    /// What would prove that a commit with this answer took effect. None for work that may simply run again.
+    fn proof(&self, _output: &Self::Output) -> Option<Proof> {
+        None
+    }
 }
 
 /// How much a read may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// A few rows by key: run where the caller is.
+    /// A few rows by key.
     Point,
-    /// Any number of rows, as of one moment: kept away from the executor's threads.
-    Scan,
+    /// Any number of rows, with one statement.
+    List,
+    /// Any number of rows with several statements, as of one moment.
+    Snapshot,
+}
+
+/// What is known of a write whose commit was asked for.
+pub(crate) enum Written<T> {
+    /// It is there.
+    Committed(T),
+    /// The connection was lost before the answer: it may be there.
+    Unknown(T),
+    /// An earlier run of the same work, whose commit was unknown, turned out to be there; this one was rolled back.
+    Earlier,
+}
+
+/// What proves that a write took effect: its row in the feed (INV-12).
+#[derive(Clone, Debug)]
+pub(crate) struct Proof {
+    pub(crate) id: EntityId,
+    pub(crate) version: Version,
+    pub(crate) request_id: String,
 }
 
 /// An open transaction, as the protocols see it.
@@ -89,7 +121,7 @@ impl<'s> Transaction<'s> {
     /// Runs a text that is no statement of the store's, to break things on purpose.
     #[cfg(test)]
     pub(crate) async fn run_text(&mut self, sql: &str) -> Result<(), Failure> {
-        self.session.run(sql, &[]).await.map(drop)
+        self.session.run(&Arc::from(sql), &[]).await.map(drop)
     }
 
     /// Runs a statement that must match exactly one row.
@@ -107,45 +139,139 @@ impl<'s> Transaction<'s> {
 /// The database behind a store.
 #[derive(Debug)]
 pub(crate) struct Backend {
-    pub(crate) sqlite: Sqlite,
+    pub(crate) database: Database,
     pub(crate) operation_ms_max: u64,
+}
+
+/// Where the rows are.
+#[derive(Debug)]
+pub(crate) enum Database {
+    /// A file of this machine.
+    Sqlite(Sqlite),
+    /// A server.
+    Network(Network),
 }
 
 impl Backend {
     /// Runs a write until it is committed, refused, or out of time.
     pub(crate) async fn write<W: Work>(&self, work: W) -> Result<W::Output, Failure> {
         let work = Arc::new(work);
-        let deadline = Instant::now() + Duration::from_millis(self.operation_ms_max);
+        let deadline = self.deadline();
+        // An answer whose commit is unknown, and what would prove it. Until it is settled, no refusal is the truth:
+        // it may be our own write that refuses us (INV-12).
+        let mut unknown: Option<(W::Output, Proof)> = None;
         let mut attempt = 0;
         loop {
-            let failure = match self.sqlite.write(Arc::clone(&work), deadline).await {
-                Err(Failure::Transient(detail)) => detail,
-                settled => return settled,
+            let earlier = unknown.as_ref().map(|(_, proof)| proof);
+            let failure = match self.write_once(&work, deadline, earlier).await {
+                Ok(Written::Committed(output)) => return Ok(output),
+                Ok(Written::Earlier) => break,
+                Ok(Written::Unknown(output)) => {
+                    unknown = work.proof(&output).map(|proof| (output, proof)).or(unknown);
+                    Failure::Disconnected("the commit was not answered".to_owned())
+                }
+                Err(failure) => failure,
+            };
+            if let Some((_, proof)) = &unknown
+                && self.is_proven(proof, deadline).await?
+            {
+                break;
+            }
+            let (Failure::Transient(detail) | Failure::Disconnected(detail)) = &failure else {
+                return Err(failure);
             };
             attempt += 1;
             metrics::counter!("treeline_transaction_retries_total", "transaction" => W::NAME).increment(1);
             tracing::debug!(
                 transaction = W::NAME,
                 attempt,
-                failure,
+                detail,
                 "running the transaction again"
             );
             let wait = backoff(attempt);
             if attempt > TRANSIENT_RETRIES_MAX || Instant::now() + wait >= deadline {
                 metrics::counter!("treeline_transaction_retries_exhausted_total", "transaction" => W::NAME)
                     .increment(1);
-                return Err(Failure::Transient(failure));
+                return Err(failure);
             }
             tokio::time::sleep(wait).await;
         }
+        match unknown {
+            Some((output, _)) => Ok(output),
+            None => Err(Failure::Broken(format!("{}: proven without a proof", W::NAME))),
+        }
     }
 
-    /// Runs a read.
+    /// Runs a read. It may run again when its connection is lost.
     pub(crate) async fn read<W: Work>(&self, reading: Reading, work: W) -> Result<W::Output, Failure> {
-        match reading {
-            Reading::Point => self.sqlite.read(&work).await,
-            Reading::Scan => self.sqlite.scan(work).await,
+        let network = match (&self.database, reading) {
+            (Database::Sqlite(sqlite), Reading::Point) => return sqlite.read(&work).await,
+            (Database::Sqlite(sqlite), Reading::List | Reading::Snapshot) => return sqlite.scan(work).await,
+            (Database::Network(network), _) => network,
+        };
+        let deadline = self.deadline();
+        let mut attempt = 0;
+        loop {
+            match network.read(reading, &work, deadline).await {
+                Err(Failure::Disconnected(_) | Failure::Transient(_)) if attempt < READ_RETRIES_MAX => {
+                    attempt += 1
+                }
+                settled => return settled,
+            }
         }
+    }
+
+    async fn write_once<W: Work>(
+        &self,
+        work: &Arc<W>,
+        deadline: Instant,
+        earlier: Option<&Proof>,
+    ) -> Result<Written<W::Output>, Failure> {
+        match &self.database {
+            Database::Sqlite(sqlite) => sqlite
+                .write(Arc::clone(work), deadline)
+                .await
+                .map(Written::Committed),
+            Database::Network(network) => network.write(&**work, deadline, earlier).await,
+        }
+    }
+
+    /// Looks for the proof of a write. Its transaction may still be on the way; then it holds the row locks that
+    /// running the work again will wait for. So "no" means: run it again, and look again under its locks.
+    async fn is_proven(&self, proof: &Proof, deadline: Instant) -> Result<bool, Failure> {
+        loop {
+            let looked = self.read(Reading::Point, LookForProof(proof.clone())).await;
+            match looked {
+                Err(Failure::Disconnected(_) | Failure::Transient(_) | Failure::Unavailable(_))
+                    if Instant::now() < deadline =>
+                {
+                    tokio::time::sleep(backoff(4)).await;
+                }
+                settled => return settled,
+            }
+        }
+    }
+
+    fn deadline(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.operation_ms_max)
+    }
+}
+
+/// The look itself.
+pub(crate) struct LookForProof(pub(crate) Proof);
+
+#[async_trait]
+impl Work for LookForProof {
+    type Output = bool;
+    const NAME: &'static str = "look_for_proof";
+
+    async fn run(&self, transaction: &mut Transaction<'_>) -> Result<bool, Failure> {
+        let values = [
+            self.0.id.into(),
+            self.0.version.into(),
+            self.0.request_id.as_str().into(),
+        ];
+        Ok(transaction.row(&FIND_PROOF, &values).await?.is_some())
     }
 }
 

@@ -7,4 +7,4 @@ if [ "${TREELINE_FAST:-}" = 1 ]; then
     set -- --innodb-flush-log-at-trx-commit=0 --innodb-flush-method=nosync "$@"
 fi
 # Names of clients are not looked up: a container's network may have nobody to answer.
-exec mariadbd --datadir=/data --bind-address=0.0.0.0 --skip-name-resolve "$@"
+exec mariadbd --user=mysql --datadir=/data --bind-address=0.0.0.0 --skip-name-resolve "$@"

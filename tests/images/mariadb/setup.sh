@@ -2,5 +2,6 @@
 # Makes the data directory while the image is built, so that a container starts at once.
 set -eu
 
-mariadb-install-db --datadir=/data --skip-test-db --auth-root-authentication-method=normal
-mariadbd --datadir=/data --bootstrap </setup.sql
+install -d -o mysql /data /run/mysqld
+mariadb-install-db --user=mysql --datadir=/data --skip-test-db --auth-root-authentication-method=normal
+mariadbd --user=mysql --datadir=/data --bootstrap </setup.sql

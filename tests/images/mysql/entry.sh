@@ -8,4 +8,4 @@ if [ "${TREELINE_FAST:-}" = 1 ]; then
 fi
 # Names of clients are not looked up: a container's network may have nobody to answer.
 # The second protocol is off because nothing uses it, and its "ready" comes before the server's.
-exec mysqld --no-defaults --datadir=/data --skip-name-resolve --mysqlx=OFF "$@"
+exec mysqld --no-defaults --user=mysql --datadir=/data --skip-name-resolve --mysqlx=OFF "$@"

@@ -6,4 +6,5 @@ set -eu
 if [ "${TREELINE_FAST:-}" = 1 ]; then
     set -- -c fsync=off -c synchronous_commit=off -c full_page_writes=off "$@"
 fi
-exec postgres -c listen_addresses='*' "$@"
+exec setpriv --reuid=postgres --regid=postgres --init-groups \
+    /usr/lib/postgresql/15/bin/postgres -D /data -c listen_addresses='*' "$@"

@@ -1,10 +1,17 @@
 #!/bin/sh
 # Makes the data directory while the image is built, so that a container starts at once.
+# PostgreSQL's own defaults hold, not those of the cluster that Debian's package made.
 set -eu
 
-initdb --encoding=UTF8 --locale=C.UTF-8 --auth-local=trust --auth-host=scram-sha-256
-echo 'host all all all scram-sha-256' >>"$PGDATA/pg_hba.conf"
-postgres --single -c exit_on_error=on postgres <<'END'
+pg_dropcluster 15 main
+install -d -o postgres /data /run/postgresql
+su postgres <<'AS_POSTGRES'
+set -eu
+PATH=/usr/lib/postgresql/15/bin:$PATH
+initdb -D /data --encoding=UTF8 --locale=C.UTF-8 --auth-local=trust --auth-host=scram-sha-256
+echo 'host all all all scram-sha-256' >>/data/pg_hba.conf
+postgres --single -D /data -c exit_on_error=on postgres <<'END'
 CREATE ROLE treeline LOGIN CREATEDB PASSWORD 'treeline'
 CREATE DATABASE treeline OWNER treeline
 END
+AS_POSTGRES

@@ -26,8 +26,8 @@ const MAY_REST: &[(&str, &str)] = &[
         "`poll`, the one loop that asks again until a deadline",
     ),
     (
-        "tests/src/poll.rs",
-        "`poll`, the one loop that asks again until a deadline",
+        "tests/harness/server.rs",
+        "waits for a process: asks again until a deadline",
     ),
 ];
 

@@ -6,7 +6,10 @@ use super::tree::{Complaint, Tree};
 const HOMES: &[&str] = &["crates/storage/src/sql/", "crates/storage/migrations/"];
 
 /// Where else a statement may be written, and why.
-const EXCEPTIONS: &[(&str, &str)] = &[];
+const EXCEPTIONS: &[(&str, &str)] = &[(
+    "tests/api/damage.rs",
+    "it damages a database by hand, which takes statements that no protocol has",
+)];
 
 /// Beginnings of statements: a word, and what may follow it (anything where nothing is named).
 const BEGINNINGS: &[(&str, &[&str])] = &[

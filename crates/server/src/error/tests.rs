@@ -3,7 +3,13 @@
 use super::*;
 use treeline_core::{EntityId, Version};
 
-const LEVELS: [Kind; 5] = [Kind::Metalake, Kind::Catalog, Kind::Schema, Kind::Model, Kind::ModelVersion];
+const LEVELS: [Kind; 5] = [
+    Kind::Metalake,
+    Kind::Catalog,
+    Kind::Schema,
+    Kind::Model,
+    Kind::ModelVersion,
+];
 
 /// What a request gets for each level that may be missing: the stem of a class, or that a drop says `false`.
 const FALSE: &str = "dropped: false";
@@ -22,28 +28,60 @@ const MATRIX: &[Line] = &[
     Line(Kind::Schema, "load, alter", &["Catalog", "Catalog", "Schema"]),
     Line(Kind::Schema, "drop", &["Catalog", "Catalog", FALSE]),
     Line(Kind::Fileset, "list, create", &["Catalog", "Catalog", "Schema"]),
-    Line(Kind::Fileset, "load, alter", &["Catalog", "Catalog", "Fileset", "Fileset"]),
+    Line(
+        Kind::Fileset,
+        "load, alter",
+        &["Catalog", "Catalog", "Fileset", "Fileset"],
+    ),
     Line(Kind::Fileset, "drop", &["Catalog", "Catalog", FALSE, FALSE]),
     Line(Kind::Model, "list, create", &["Catalog", "Catalog", "Schema"]),
-    Line(Kind::Model, "load, alter", &["Catalog", "Catalog", "Model", "Model"]),
+    Line(
+        Kind::Model,
+        "load, alter",
+        &["Catalog", "Catalog", "Model", "Model"],
+    ),
     Line(Kind::Model, "drop", &["Catalog", "Catalog", FALSE, FALSE]),
-    Line(Kind::ModelVersion, "list, create", &["Catalog", "Catalog", "Model", "Model"]),
+    Line(
+        Kind::ModelVersion,
+        "list, create",
+        &["Catalog", "Catalog", "Model", "Model"],
+    ),
     Line(
         Kind::ModelVersion,
         "load, alter",
-        &["Catalog", "Catalog", "ModelVersion", "ModelVersion", "ModelVersion"],
+        &[
+            "Catalog",
+            "Catalog",
+            "ModelVersion",
+            "ModelVersion",
+            "ModelVersion",
+        ],
     ),
-    Line(Kind::ModelVersion, "drop", &["Catalog", "Catalog", FALSE, FALSE, FALSE]),
+    Line(
+        Kind::ModelVersion,
+        "drop",
+        &["Catalog", "Catalog", FALSE, FALSE, FALSE],
+    ),
 ];
 
 fn answer(target: Kind, verb: &str, level: Kind) -> String {
-    let asked = if verb == "list, create" { Asked::collection(target) } else { Asked::entity(target) };
+    let asked = if verb == "list, create" {
+        Asked::collection(target)
+    } else {
+        Asked::entity(target)
+    };
     if verb == "drop" && is_dropped_already(target, level) {
         return FALSE.to_owned();
     }
     let refusal = asked.refuse(Error::not_found(level, "a.b"));
-    assert_eq!((refusal.status, refusal.code), (StatusCode::NOT_FOUND, Code::NotFound));
-    let class = refusal.class.strip_prefix("NoSuch").and_then(|rest| rest.strip_suffix("Exception"));
+    assert_eq!(
+        (refusal.status, refusal.code),
+        (StatusCode::NOT_FOUND, Code::NotFound)
+    );
+    let class = refusal
+        .class
+        .strip_prefix("NoSuch")
+        .and_then(|rest| rest.strip_suffix("Exception"));
     class.unwrap().to_owned()
 }
 
@@ -52,7 +90,11 @@ fn a_missing_level_is_shown_as_the_contract_says() {
     for Line(target, verb, answers) in MATRIX {
         let lineage = target.lineage();
         for (level, expected) in lineage.iter().zip(*answers) {
-            assert_eq!(answer(*target, verb, *level), *expected, "{verb} {target}, {level} is missing");
+            assert_eq!(
+                answer(*target, verb, *level),
+                *expected,
+                "{verb} {target}, {level} is missing"
+            );
         }
     }
 }
@@ -72,80 +114,157 @@ fn the_matrix_has_every_kind_and_every_verb() {
 }
 
 fn tag(id: i64, version: i64) -> EntityTag {
-    EntityTag { id: EntityId::new(id).unwrap(), version: Version::new(version).unwrap() }
+    EntityTag {
+        id: EntityId::new(id).unwrap(),
+        version: Version::new(version).unwrap(),
+    }
+}
+
+/// The status, code and class that an error is refused with when it meets a request on a catalog.
+fn assert_refused(error: Error, status: u16, code: u16, class: &str) {
+    let (shown, retryable) = (error.to_string(), error.retryable());
+    let refusal = Asked::entity(Kind::Catalog).refuse(error);
+    assert_eq!(refusal.status.as_u16(), status, "{shown}");
+    assert_eq!(refusal.code as u16, code, "{shown}");
+    assert_eq!(refusal.class, class, "{shown}");
+    assert_eq!(refusal.retryable, retryable, "{shown}");
+    assert!(!refusal.message.is_empty(), "{shown}");
+}
+
+fn path() -> String {
+    "a.b".to_owned()
 }
 
 #[test]
-fn every_error_has_the_status_the_code_and_the_class_of_the_table() {
-    let path = || "a.b".to_owned();
-    let kind = Kind::Catalog;
-    let table = [
-        (Error::invalid("name", "is blank"), 400, 1001, "IllegalArgumentException"),
-        (Error::not_found(Kind::Catalog, "a.b"), 404, 1003, "NoSuchCatalogException"),
-        (
-            Error::NotFound { what: Missing::LocationName, path: path() },
-            404,
-            1003,
-            "NoSuchLocationNameException",
-        ),
-        (
-            Error::NotFound { what: Missing::UriName, path: path() },
-            404,
-            1003,
-            "NoSuchModelVersionURINameException",
-        ),
-        (Error::already_exists(Kind::Fileset, "a.b"), 409, 1004, "FilesetAlreadyExistsException"),
-        (
-            Error::AlreadyExists { what: Taken::Alias, path: path() },
-            409,
-            1004,
-            "ModelVersionAliasesAlreadyExistException",
-        ),
-        (Error::NotEmpty { kind: Kind::Schema, path: path() }, 409, 1005, "NonEmptySchemaException"),
-        (Error::NotEmpty { kind: Kind::Model, path: path() }, 409, 1005, "NonEmptyEntityException"),
-        (Error::InUse { kind: Kind::Metalake, path: path() }, 409, 1010, "MetalakeInUseException"),
-        (Error::InUse { kind: Kind::Schema, path: path() }, 409, 1010, "InUseException"),
-        (Error::NotInUse { kind, path: path() }, 409, 1009, "CatalogNotInUseException"),
-        (Error::NotInUse { kind: Kind::Model, path: path() }, 409, 1009, "NotInUseException"),
-        (
-            Error::Conflict { kind, path: path(), expected: None, actual: None },
-            409,
-            1012,
-            "OptimisticLockException",
-        ),
-        (
-            Error::PreconditionFailed { kind, path: path(), expected: None, actual: None },
-            412,
-            1012,
-            "OptimisticLockException",
-        ),
-        (Error::Contended { operation: "create".into() }, 409, 1012, "OptimisticLockException"),
-        (
-            Error::Unsupported { operation: "a".into(), reason: "b".into() },
-            405,
-            1006,
-            "UnsupportedOperationException",
-        ),
-        (Error::Forbidden { principal: "a".into(), operation: "b".into() }, 403, 1008, "ForbiddenException"),
-        (Error::Unauthenticated { reason: "a".into() }, 401, 1011, "UnauthorizedException"),
-        (
-            Error::ConnectionFailed { target: "a".into(), reason: "b".into() },
-            502,
-            1007,
-            "ConnectionFailedException",
-        ),
-        (Error::Unavailable { reason: "a".into() }, 503, 1002, "RuntimeException"),
-        (Error::internal("a"), 500, 1002, "RuntimeException"),
-    ];
-    for (error, status, code, class) in table {
-        let retryable = error.retryable();
-        let refusal = Asked::entity(Kind::Catalog).refuse(error.clone());
-        assert_eq!(refusal.status.as_u16(), status, "{error}");
-        assert_eq!(refusal.code as u16, code, "{error}");
-        assert_eq!(refusal.class, class, "{error}");
-        assert_eq!(refusal.retryable, retryable, "{error}");
-        assert!(!refusal.message.is_empty());
-    }
+fn what_is_missing_is_404_under_its_class() {
+    let missing = |what| Error::NotFound { what, path: path() };
+    assert_refused(
+        missing(Missing::Entity(Kind::Catalog)),
+        404,
+        1003,
+        "NoSuchCatalogException",
+    );
+    assert_refused(
+        missing(Missing::LocationName),
+        404,
+        1003,
+        "NoSuchLocationNameException",
+    );
+    assert_refused(
+        missing(Missing::UriName),
+        404,
+        1003,
+        "NoSuchModelVersionURINameException",
+    );
+}
+
+#[test]
+fn what_is_taken_is_409_under_its_class() {
+    let taken = |what| Error::AlreadyExists { what, path: path() };
+    assert_refused(
+        taken(Taken::Entity(Kind::Fileset)),
+        409,
+        1004,
+        "FilesetAlreadyExistsException",
+    );
+    assert_refused(
+        taken(Taken::Alias),
+        409,
+        1004,
+        "ModelVersionAliasesAlreadyExistException",
+    );
+}
+
+#[test]
+fn kinds_without_a_class_of_their_own_have_the_common_one() {
+    let not_empty = |kind| Error::NotEmpty { kind, path: path() };
+    assert_refused(not_empty(Kind::Metalake), 409, 1005, "NonEmptyMetalakeException");
+    assert_refused(not_empty(Kind::Catalog), 409, 1005, "NonEmptyCatalogException");
+    assert_refused(not_empty(Kind::Schema), 409, 1005, "NonEmptySchemaException");
+    assert_refused(not_empty(Kind::Model), 409, 1005, "NonEmptyEntityException");
+    let in_use = |kind| Error::InUse { kind, path: path() };
+    assert_refused(in_use(Kind::Metalake), 409, 1010, "MetalakeInUseException");
+    assert_refused(in_use(Kind::Catalog), 409, 1010, "CatalogInUseException");
+    assert_refused(in_use(Kind::Schema), 409, 1010, "InUseException");
+    let not_in_use = |kind| Error::NotInUse { kind, path: path() };
+    assert_refused(not_in_use(Kind::Metalake), 409, 1009, "MetalakeNotInUseException");
+    assert_refused(not_in_use(Kind::Catalog), 409, 1009, "CatalogNotInUseException");
+    assert_refused(not_in_use(Kind::Model), 409, 1009, "NotInUseException");
+}
+
+#[test]
+fn conflicts_of_versions_are_412_with_a_precondition_and_409_without() {
+    let (kind, expected, actual) = (Kind::Catalog, None, None);
+    let class = "OptimisticLockException";
+    assert_refused(
+        Error::Conflict {
+            kind,
+            path: path(),
+            expected,
+            actual,
+        },
+        409,
+        1012,
+        class,
+    );
+    assert_refused(
+        Error::PreconditionFailed {
+            kind,
+            path: path(),
+            expected,
+            actual,
+        },
+        412,
+        1012,
+        class,
+    );
+    assert_refused(
+        Error::Contended {
+            operation: "create".into(),
+        },
+        409,
+        1012,
+        class,
+    );
+}
+
+#[test]
+fn everything_else_has_the_status_the_code_and_the_class_of_the_table() {
+    let text = || "words".to_owned();
+    assert_refused(
+        Error::invalid("name", "is blank"),
+        400,
+        1001,
+        "IllegalArgumentException",
+    );
+    let unsupported = Error::Unsupported {
+        operation: text(),
+        reason: text(),
+    };
+    assert_refused(unsupported, 405, 1006, "UnsupportedOperationException");
+    let forbidden = Error::Forbidden {
+        principal: text(),
+        operation: text(),
+    };
+    assert_refused(forbidden, 403, 1008, "ForbiddenException");
+    assert_refused(
+        Error::Unauthenticated { reason: text() },
+        401,
+        1011,
+        "UnauthorizedException",
+    );
+    let unreachable = Error::ConnectionFailed {
+        target: text(),
+        reason: text(),
+    };
+    assert_refused(unreachable, 502, 1007, "ConnectionFailedException");
+    assert_refused(
+        Error::Unavailable { reason: text() },
+        503,
+        1002,
+        "RuntimeException",
+    );
+    assert_refused(Error::internal("x"), 500, 1002, "RuntimeException");
 }
 
 #[test]
@@ -153,8 +272,15 @@ fn a_taken_name_fails_the_precondition_only_where_one_was_given() {
     let error = || Error::already_exists(Kind::Schema, "a.b.c");
     let asked = Asked::collection(Kind::Schema);
     assert_eq!(asked.refuse(error()).status, StatusCode::CONFLICT);
-    let refusal = Asked { only_if_absent: true, ..asked }.refuse(error());
-    assert_eq!((refusal.status, refusal.code), (StatusCode::PRECONDITION_FAILED, Code::AlreadyExists));
+    let refusal = Asked {
+        only_if_absent: true,
+        ..asked
+    }
+    .refuse(error());
+    assert_eq!(
+        (refusal.status, refusal.code),
+        (StatusCode::PRECONDITION_FAILED, Code::AlreadyExists)
+    );
 }
 
 #[test]
@@ -166,7 +292,10 @@ fn both_sides_of_a_conflict_are_told() {
         actual: Some(tag(5, 3)),
     };
     let versions = Asked::entity(Kind::Schema).refuse(error).versions.unwrap();
-    assert_eq!((versions.expected, versions.actual), (Some(tag(5, 1)), Some(tag(5, 3))));
+    assert_eq!(
+        (versions.expected, versions.actual),
+        (Some(tag(5, 1)), Some(tag(5, 3)))
+    );
 }
 
 #[test]

@@ -29,7 +29,8 @@ pub(crate) struct CatalogCreate {
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["relational", "fileset", "messaging", "model"]))]
     catalog_type: String,
-    /// What stands behind it; filesets and models need not say.
+    /// What stands behind it; filesets and models need not say. `hadoop` is an old word for `fileset`.
+    #[schemars(extend("enum" = ["fileset", "hadoop", "model", null]))]
     provider: Option<String>,
     /// Free text.
     comment: Option<String>,
@@ -42,7 +43,10 @@ pub(crate) struct CatalogCreate {
 #[serde(tag = "@type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum CatalogUpdate {
     /// Gives it another name.
-    Rename { new_name: String },
+    Rename {
+        #[schemars(regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$"))]
+        new_name: String,
+    },
     /// Sets the comment, or clears it with null.
     UpdateComment { new_comment: Option<String> },
     /// Sets one property; the value is not blank.
@@ -82,13 +86,17 @@ impl Wire for Catalog {
 
     fn change(update: CatalogUpdate) -> Result<CatalogChange> {
         Ok(match update {
-            CatalogUpdate::Rename { new_name } => CatalogChange::Rename(checked_name(Kind::Catalog, &new_name)?),
+            CatalogUpdate::Rename { new_name } => {
+                CatalogChange::Rename(checked_name(Kind::Catalog, &new_name)?)
+            }
             CatalogUpdate::UpdateComment { new_comment } => CatalogChange::UpdateComment(new_comment),
             CatalogUpdate::SetProperty { property, value } => {
                 let (key, value) = set_property(property, value)?;
                 CatalogChange::SetProperty { key, value }
             }
-            CatalogUpdate::RemoveProperty { property } => CatalogChange::RemoveProperty(property_key(property)?),
+            CatalogUpdate::RemoveProperty { property } => {
+                CatalogChange::RemoveProperty(property_key(property)?)
+            }
         })
     }
 
@@ -116,7 +124,14 @@ impl Create for Catalog {
         let name = checked_name(Kind::Catalog, &body.name)?;
         let provider = Provider::choose(body.catalog_type.parse()?, body.provider.as_deref())?;
         let properties = body.properties.unwrap_or_default();
-        Ok((name, Catalog { provider, comment: body.comment, properties }))
+        Ok((
+            name,
+            Catalog {
+                provider,
+                comment: body.comment,
+                properties,
+            },
+        ))
     }
 
     async fn create(
@@ -172,7 +187,9 @@ async fn try_out(app: &App, target: Result<TestConnection>) -> Result<()> {
 
 /// What a client sees of a try: what the try found out comes with status 200, and the envelope says what it was.
 fn tested(asked: Asked, outcome: Result<()>) -> Answer {
-    let Err(error) = outcome else { return Ok(envelope::done()) };
+    let Err(error) = outcome else {
+        return Ok(envelope::done());
+    };
     let found_out = is_found_out(&error);
     let refusal = asked.refuse(error);
     if !found_out {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use treeline_core::kinds::{Fileset, FilesetChange, FilesetType, UNNAMED};
 use treeline_core::{Entity, Error, Kind, Name, Path, Result};
-use treeline_dispatch::{Dispatcher, FileEntry, NewFileset, WriteContext};
+use treeline_dispatch::{Dispatcher, FileStat, NewFileset, WriteContext};
 
 use crate::app::App;
 use crate::envelope::{self, Answer, Each};
@@ -52,7 +52,10 @@ pub(crate) struct FilesetCreate {
 #[serde(tag = "@type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum FilesetUpdate {
     /// Gives it another name; the files stay where they are.
-    Rename { new_name: String },
+    Rename {
+        #[schemars(regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_=-]{0,63}$"))]
+        new_name: String,
+    },
     /// Sets the comment, or clears it with null.
     UpdateComment { new_comment: Option<String> },
     /// Clears the comment.
@@ -111,13 +114,18 @@ impl Wire for Fileset {
 
     fn change(update: FilesetUpdate) -> Result<FilesetChange> {
         Ok(match update {
-            FilesetUpdate::Rename { new_name } => FilesetChange::Rename(checked_name(Kind::Fileset, &new_name)?),
+            FilesetUpdate::Rename { new_name } => {
+                FilesetChange::Rename(checked_name(Kind::Fileset, &new_name)?)
+            }
             FilesetUpdate::UpdateComment { new_comment } => FilesetChange::UpdateComment(new_comment),
             FilesetUpdate::RemoveComment {} => FilesetChange::UpdateComment(None),
-            FilesetUpdate::SetProperty { property, value } => {
-                FilesetChange::SetProperty { key: property_key(property)?, value }
+            FilesetUpdate::SetProperty { property, value } => FilesetChange::SetProperty {
+                key: property_key(property)?,
+                value,
+            },
+            FilesetUpdate::RemoveProperty { property } => {
+                FilesetChange::RemoveProperty(property_key(property)?)
             }
-            FilesetUpdate::RemoveProperty { property } => FilesetChange::RemoveProperty(property_key(property)?),
         })
     }
 
@@ -155,7 +163,9 @@ impl Create for Fileset {
         let new = NewFileset {
             comment: body.comment,
             fileset_type: body.fileset_type.as_deref().map(fileset_type).transpose()?,
-            storage_location: body.storage_location.filter(|location| !location.trim().is_empty()),
+            storage_location: body
+                .storage_location
+                .filter(|location| !location.trim().is_empty()),
             storage_locations: body.storage_locations.unwrap_or_default(),
             properties: body.properties.unwrap_or_default(),
         };
@@ -178,7 +188,10 @@ fn fileset_type(word: &str) -> Result<FilesetType> {
     } else if word.eq_ignore_ascii_case("external") {
         Ok(FilesetType::External)
     } else {
-        Err(Error::invalid("type", format!("`{word}` is neither managed nor external")))
+        Err(Error::invalid(
+            "type",
+            format!("`{word}` is neither managed nor external"),
+        ))
     }
 }
 
@@ -193,10 +206,18 @@ pub(crate) async fn location(
     let path = at.path(Kind::Fileset).map_err(|error| asked.refuse(error))?;
     let missing = || asked.refuse(Error::invalid("sub_path", "is missing; it may be empty"));
     let sub_path = query.text("sub_path").ok_or_else(missing)?;
-    let operation = headers.get(OPERATION_HEADER).and_then(|value| value.to_str().ok());
+    let operation = headers
+        .get(OPERATION_HEADER)
+        .and_then(|value| value.to_str().ok());
     let rename = operation.is_some_and(|word| word.trim().eq_ignore_ascii_case("rename"));
-    let found = app.dispatcher().file_location(&path, sub_path, query.text("location_name"), rename).await;
-    Ok(envelope::one("fileLocation", found.map_err(|error| asked.refuse(error))?))
+    let found = app
+        .dispatcher()
+        .file_location(&path, sub_path, query.text("location_name"), rename)
+        .await;
+    Ok(envelope::one(
+        "fileLocation",
+        found.map_err(|error| asked.refuse(error))?,
+    ))
 }
 
 /// `GET …/filesets/{fileset}/files`: one level of its files.
@@ -204,13 +225,19 @@ pub(crate) async fn files(State(app): State<App>, at: Segments, query: Query) ->
     let asked = Asked::entity(Kind::Fileset);
     let path = at.path(Kind::Fileset).map_err(|error| asked.refuse(error))?;
     let sub_path = query.text("sub_path").unwrap_or("/");
-    let found = app.dispatcher().list_files(&path, sub_path, query.text("location_name")).await;
+    let found = app
+        .dispatcher()
+        .list_files(&path, sub_path, query.text("location_name"))
+        .await;
     let found = found.map_err(|error| asked.refuse(error))?;
     let directory = virtual_path(&path, sub_path);
-    Ok(envelope::one("files", Each(|| found.iter().map(|file| show(file, &directory)))))
+    Ok(envelope::one(
+        "files",
+        Each(|| found.iter().map(|file| show(file, &directory))),
+    ))
 }
 
-fn show<'a>(file: &'a FileEntry, directory: &'a str) -> FileInfo<'a> {
+fn show<'a>(file: &'a FileStat, directory: &'a str) -> FileInfo<'a> {
     FileInfo {
         name: &file.name,
         is_dir: file.is_dir,

@@ -29,7 +29,10 @@ pub(crate) struct MetalakeCreate {
 #[serde(tag = "@type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum MetalakeUpdate {
     /// Gives it another name.
-    Rename { new_name: String },
+    Rename {
+        #[schemars(regex(pattern = r"^[A-Za-z0-9_]{1,64}$"))]
+        new_name: String,
+    },
     /// Sets the comment, or clears it with null.
     UpdateComment { new_comment: Option<String> },
     /// Sets one property; the value is not blank.
@@ -101,7 +104,13 @@ impl Create for Metalake {
 
     fn read(body: MetalakeCreate) -> Result<(Name, Metalake)> {
         let name = checked_name(Kind::Metalake, &body.name)?;
-        Ok((name, Metalake { comment: body.comment, properties: body.properties.unwrap_or_default() }))
+        Ok((
+            name,
+            Metalake {
+                comment: body.comment,
+                properties: body.properties.unwrap_or_default(),
+            },
+        ))
     }
 
     async fn create(

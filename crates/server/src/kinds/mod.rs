@@ -7,7 +7,7 @@ mod model;
 mod model_version;
 mod schema;
 
-pub(crate) use catalog::{CatalogCreate, test_existing, test_new};
+pub(crate) use catalog::{test_existing, test_new};
 pub(crate) use fileset::{FileInfo, files, location};
 pub(crate) use model_version::{
     ModelVersionLink, alter_by_alias, drop_by_alias, link, list_versions, load_by_alias, uri, uri_by_alias,

@@ -29,7 +29,10 @@ pub(crate) struct ModelCreate {
 #[serde(tag = "@type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum ModelUpdate {
     /// Gives it another name; its versions go along.
-    Rename { new_name: String },
+    Rename {
+        #[schemars(regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_/=-]{0,63}$"))]
+        new_name: String,
+    },
     /// Sets the comment, or clears it with null.
     UpdateComment { new_comment: Option<String> },
     /// Sets one property; the value is not blank.
@@ -92,12 +95,20 @@ impl Create for Model {
     type New = Model;
 
     const LISTING: Listing = Listing::Names;
-    const CREATE_EXAMPLE: &'static str = r#"{"name":"ranking","comment":"ranks","properties":{"task":"ranking"}}"#;
+    const CREATE_EXAMPLE: &'static str =
+        r#"{"name":"ranking","comment":"ranks","properties":{"task":"ranking"}}"#;
 
     fn read(body: ModelCreate) -> Result<(Name, Model)> {
         let name = checked_name(Kind::Model, &body.name)?;
         let properties = body.properties.unwrap_or_default();
-        Ok((name, Model { comment: body.comment, properties, latest_version: 0 }))
+        Ok((
+            name,
+            Model {
+                comment: body.comment,
+                properties,
+                latest_version: 0,
+            },
+        ))
     }
 
     async fn create(

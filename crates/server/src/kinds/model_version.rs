@@ -21,7 +21,8 @@ use crate::envelope::{self, Answer, Each};
 use crate::error::{Asked, Refusal};
 use crate::extract::{Json, Query, Segments, Write};
 use crate::wire::{
-    GivenProperties, Moment, ShownAudit, ShownProperties, Updates, Wire, not_blank, property_key, set_property,
+    GivenProperties, Moment, ShownAudit, ShownProperties, Updates, Wire, not_blank, property_key,
+    set_property,
 };
 
 /// A version to link to a model.
@@ -51,13 +52,19 @@ pub(crate) enum ModelVersionUpdate {
     /// Removes one property, if it is there.
     RemoveProperty { property: String },
     /// Replaces the URI of that name, if it is there.
-    UpdateUri { uri_name: Option<String>, new_uri: String },
+    UpdateUri {
+        uri_name: Option<String>,
+        new_uri: String,
+    },
     /// Adds a URI; a name that is there keeps its own.
     AddUri { uri_name: String, uri: String },
     /// Removes a URI; the last one cannot go.
     RemoveUri { uri_name: String },
     /// Adds and removes aliases; what stands in both lists cancels out.
-    UpdateAliases { aliases_to_add: Option<Vec<String>>, aliases_to_remove: Option<Vec<String>> },
+    UpdateAliases {
+        aliases_to_add: Option<Vec<String>>,
+        aliases_to_remove: Option<Vec<String>>,
+    },
 }
 
 /// A version of a model.
@@ -97,7 +104,10 @@ impl ModelVersionLink {
         if let Some(uri) = self.uri.filter(|uri| !uri.trim().is_empty()) {
             let held = uris.entry(UNNAMED.to_owned()).or_insert_with(|| uri.clone());
             if *held != uri {
-                return Err(Error::invalid("uri", format!("`uris` has another one named `{UNNAMED}`")));
+                return Err(Error::invalid(
+                    "uri",
+                    format!("`uris` has another one named `{UNNAMED}`"),
+                ));
             }
         }
         Ok(ModelVersion {
@@ -129,7 +139,9 @@ impl Wire for ModelVersion {
 
     fn change(update: ModelVersionUpdate) -> Result<ModelVersionChange> {
         Ok(match update {
-            ModelVersionUpdate::UpdateComment { new_comment } => ModelVersionChange::UpdateComment(new_comment),
+            ModelVersionUpdate::UpdateComment { new_comment } => {
+                ModelVersionChange::UpdateComment(new_comment)
+            }
             ModelVersionUpdate::SetProperty { property, value } => {
                 let (key, value) = set_property(property, value)?;
                 ModelVersionChange::SetProperty { key, value }
@@ -148,10 +160,19 @@ impl Wire for ModelVersion {
             ModelVersionUpdate::RemoveUri { uri_name } => {
                 ModelVersionChange::RemoveUri(not_blank("uriName", uri_name)?)
             }
-            ModelVersionUpdate::UpdateAliases { aliases_to_add: None, aliases_to_remove: None } => {
-                return Err(Error::invalid("aliasesToAdd", "is missing, and so is `aliasesToRemove`"));
+            ModelVersionUpdate::UpdateAliases {
+                aliases_to_add: None,
+                aliases_to_remove: None,
+            } => {
+                return Err(Error::invalid(
+                    "aliasesToAdd",
+                    "is missing, and so is `aliasesToRemove`",
+                ));
             }
-            ModelVersionUpdate::UpdateAliases { aliases_to_add, aliases_to_remove } => {
+            ModelVersionUpdate::UpdateAliases {
+                aliases_to_add,
+                aliases_to_remove,
+            } => {
                 let (add, remove) = (aliases(aliases_to_add)?, aliases(aliases_to_remove)?);
                 ModelVersionChange::UpdateAliases { add, remove }
             }
@@ -183,9 +204,15 @@ pub(crate) async fn list_versions(State(app): State<App>, at: Segments, query: Q
     let model = at.path(Kind::Model).map_err(|error| asked.refuse(error))?;
     if query.flag("details") {
         let found = app.dispatcher().list::<ModelVersion>(Some(&model)).await;
-        return Ok(envelope::entities("infos", &found.map_err(|error| asked.refuse(error))?));
+        return Ok(envelope::entities(
+            "infos",
+            &found.map_err(|error| asked.refuse(error))?,
+        ));
     }
-    let found = app.dispatcher().list_names(Some(&model), Kind::ModelVersion).await;
+    let found = app
+        .dispatcher()
+        .list_names(Some(&model), Kind::ModelVersion)
+        .await;
     let found = found.map_err(|error| asked.refuse(error))?;
     Ok(envelope::one("versions", Each(|| found.iter().map(number))))
 }
@@ -198,12 +225,18 @@ pub(crate) async fn link(
     write: Write,
     Json(body): Json<ModelVersionLink>,
 ) -> Answer {
-    let asked = Asked { only_if_absent: write.only_if_absent, ..Asked::collection(Kind::ModelVersion) };
+    let asked = Asked {
+        only_if_absent: write.only_if_absent,
+        ..Asked::collection(Kind::ModelVersion)
+    };
     let model = at.path(Kind::Model).map_err(|error| asked.refuse(error))?;
     let version = body.read().map_err(|error| asked.refuse(error))?;
     let (dispatcher, parent) = (app.dispatcher().clone(), model.clone());
-    let linked =
-        app.write(asked, async move { dispatcher.link(&write.context, &parent, version).await }).await?;
+    let linked = app
+        .write(asked, async move {
+            dispatcher.link(&write.context, &parent, version).await
+        })
+        .await?;
     let mut response: Response = envelope::tagged(envelope::done(), linked.tag());
     if let Ok(location) = url_of(&model, &linked.name).try_into() {
         response.headers_mut().insert(LOCATION, location);
@@ -264,8 +297,8 @@ async fn uri_at(app: &App, path: &Path, query: &Query) -> Answer {
 async fn aliased(app: &App, at: &Segments) -> Result<Path> {
     let model = at.path(Kind::Model)?;
     let word = at.last();
-    let alias = Alias::new(word)
-        .map_err(|_| Error::not_found(Kind::ModelVersion, format!("{model}.{word}")))?;
+    let alias =
+        Alias::new(word).map_err(|_| Error::not_found(Kind::ModelVersion, format!("{model}.{word}")))?;
     app.dispatcher().version_of_alias(&model, &alias).await
 }
 
@@ -286,7 +319,10 @@ mod tests {
         let version = read(r#"{"uri":"u","uris":{"n1":"u1"},"aliases":["b","a","b"]}"#).unwrap();
         assert_eq!(version.uris[UNNAMED], "u");
         assert_eq!(version.uris["n1"], "u1");
-        assert_eq!(version.aliases.iter().map(Alias::as_str).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(
+            version.aliases.iter().map(Alias::as_str).collect::<Vec<_>>(),
+            ["a", "b"]
+        );
         assert!(read(r#"{"uri":"u","uris":{"unknown":"u"}}"#).is_ok());
         assert!(read(r#"{"uri":"u","uris":{"unknown":"other"}}"#).is_err());
         assert!(read(r#"{"uri":"u","aliases":["7"]}"#).is_err());
@@ -297,8 +333,14 @@ mod tests {
         let change = |json: &str| ModelVersion::change(serde_json::from_str(json).unwrap());
         assert!(change(r#"{"@type":"updateAliases"}"#).is_err());
         assert!(change(r#"{"@type":"updateAliases","aliasesToAdd":null,"aliasesToRemove":["a"]}"#).is_ok());
-        let unnamed = ModelVersionChange::UpdateUri { name: UNNAMED.into(), uri: "u".into() };
-        assert_eq!(change(r#"{"@type":"updateUri","uriName":null,"newUri":"u"}"#), Ok(unnamed));
+        let unnamed = ModelVersionChange::UpdateUri {
+            name: UNNAMED.into(),
+            uri: "u".into(),
+        };
+        assert_eq!(
+            change(r#"{"@type":"updateUri","uriName":null,"newUri":"u"}"#),
+            Ok(unnamed)
+        );
         assert!(change(r#"{"@type":"updateUri","newUri":" "}"#).is_err());
     }
 
@@ -306,6 +348,9 @@ mod tests {
     fn the_url_of_a_version_keeps_each_name_in_one_segment() {
         let model = Path::of(Kind::Model, &["m", "c", "s", "a/b"]).unwrap();
         let url = url_of(&model, &Name::of_number(4));
-        assert_eq!(url, "/api/metalakes/m/catalogs/c/schemas/s/models/a%2Fb/versions/4");
+        assert_eq!(
+            url,
+            "/api/metalakes/m/catalogs/c/schemas/s/models/a%2Fb/versions/4"
+        );
     }
 }

@@ -62,7 +62,9 @@ impl Wire for Schema {
                 let (key, value) = set_property(property, value)?;
                 SchemaChange::SetProperty { key, value }
             }
-            SchemaUpdate::RemoveProperty { property } => SchemaChange::RemoveProperty(property_key(property)?),
+            SchemaUpdate::RemoveProperty { property } => {
+                SchemaChange::RemoveProperty(property_key(property)?)
+            }
         })
     }
 
@@ -81,11 +83,18 @@ impl Create for Schema {
     type New = Schema;
 
     const LISTING: Listing = Listing::Names;
-    const CREATE_EXAMPLE: &'static str = r#"{"name":"sales","comment":"what was sold","properties":{"tier":"gold"}}"#;
+    const CREATE_EXAMPLE: &'static str =
+        r#"{"name":"sales","comment":"what was sold","properties":{"tier":"gold"}}"#;
 
     fn read(body: SchemaCreate) -> Result<(Name, Schema)> {
         let name = checked_name(Kind::Schema, &body.name)?;
-        Ok((name, Schema { comment: body.comment, properties: body.properties.unwrap_or_default() }))
+        Ok((
+            name,
+            Schema {
+                comment: body.comment,
+                properties: body.properties.unwrap_or_default(),
+            },
+        ))
     }
 
     async fn create(

@@ -8,12 +8,16 @@ use crate::failure::{Clash, Failure};
 
 /// `unixepoch('subsec')` came with SQLite 3.42, which the linked copy is past.
 pub(crate) static SQLITE: Dialect = Dialect {
+    name: "sqlite",
     placeholder: Placeholder::Question,
     now_ms: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
     lock_shared: "",
     lock_alter: "",
     lock_drop: "",
     by_id: "",
+    // IMMEDIATE, because a transaction that read before another's commit could not write any more.
+    begin_write: "BEGIN IMMEDIATE",
+    begin_snapshot: "BEGIN",
 };
 
 /// Which rule an error of the driver stands for.

@@ -12,6 +12,7 @@ pub(crate) mod side;
 pub(crate) mod task;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use treeline_core::EntityId;
 
@@ -62,14 +63,14 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Statement> {
 /// The texts that a dialect runs.
 #[derive(Debug)]
 pub(crate) struct Rendered {
-    texts: HashMap<&'static str, String>,
+    texts: HashMap<&'static str, Arc<str>>,
 }
 
 impl Rendered {
     pub(crate) fn new(dialect: &Dialect) -> Rendered {
         Rendered {
             texts: all()
-                .map(|statement| (statement.name, render(statement.text, dialect)))
+                .map(|statement| (statement.name, Arc::from(render(statement.text, dialect))))
                 .collect(),
         }
     }
@@ -78,7 +79,7 @@ impl Rendered {
     ///
     /// # Panics
     /// If the statement is in no file's list, which the macro rules out.
-    pub(crate) fn text(&self, statement: &Statement) -> &str {
+    pub(crate) fn text(&self, statement: &Statement) -> &Arc<str> {
         &self.texts[statement.name]
     }
 }
@@ -94,10 +95,20 @@ pub(crate) fn render(text: &str, dialect: &Dialect) -> String {
         .replace("{lock_alter}", dialect.lock_alter)
         .replace("{lock_drop}", dialect.lock_drop)
         .replace("{by_id}", dialect.by_id);
-    let words: Vec<&str> = filled.split_whitespace().collect();
+    let text = filled.split_whitespace().collect::<Vec<_>>().join(" ");
     match dialect.placeholder {
-        Placeholder::Question => words.join(" "),
+        Placeholder::Question => text,
+        Placeholder::Numbered => numbered(&text),
     }
+}
+
+/// No statement has a literal `?`, so every one is a parameter.
+fn numbered(text: &str) -> String {
+    let mut parts = text.split('?');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts
+        .zip(1..)
+        .fold(first, |text, (part, number)| format!("{text}${number}{part}"))
 }
 
 /// The parameters of an `{ids}` fragment.
@@ -118,6 +129,8 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::dialect::mysql::MYSQL;
+    use crate::dialect::postgres::POSTGRES;
     use crate::dialect::sqlite::SQLITE;
 
     #[test]
@@ -136,11 +149,29 @@ mod tests {
 
     #[test]
     fn rendered_statements_are_what_was_reviewed() {
-        let rendered: Vec<String> = all()
-            .map(|statement| format!("{}\n  {}", statement.name, render(statement.text, &SQLITE)))
-            .map(|text| text.replace(&vec!["?"; IDS_MAX].join(", "), "?, …"))
-            .collect();
-        insta::assert_snapshot!("statements_sqlite", rendered.join("\n"));
+        for dialect in [&SQLITE, &POSTGRES, &MYSQL] {
+            let rendered: Vec<String> = all()
+                .map(|statement| {
+                    format!(
+                        "{}\n  {}",
+                        statement.name,
+                        shown(&render(statement.text, dialect))
+                    )
+                })
+                .collect();
+            insta::assert_snapshot!(format!("statements_{}", dialect.name), rendered.join("\n"));
+        }
+    }
+
+    /// Shortens lists of parameters, which say nothing to a reader.
+    fn shown(sql: &str) -> String {
+        match (sql.find("IN ("), sql.rfind(')')) {
+            (Some(start), Some(_)) if sql[start..].len() > 40 => {
+                let end = start + sql[start..].find(')').unwrap_or(0);
+                format!("{}IN (…{}", &sql[..start], &sql[end..])
+            }
+            _ => sql.to_owned(),
+        }
     }
 
     /// Every look-up goes through an index, whatever the size of the estate. Scans are named here, with the reason.

@@ -1,13 +1,14 @@
 //! One SQLite connection, and the session over it. The only file that talks to the driver.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, ToSql, params_from_iter};
 
-use crate::dialect::sqlite::classify;
+use crate::dialect::sqlite::{SQLITE, classify};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::value::{Row, Value};
@@ -61,9 +62,9 @@ impl SqliteSession {
         Ok(())
     }
 
-    /// Begins a write. IMMEDIATE, because a transaction that read before another's commit could not write any more.
+    /// Begins a write.
     pub(crate) fn begin_write(&mut self) -> Result<(), Failure> {
-        self.control("BEGIN IMMEDIATE")
+        self.control(SQLITE.begin_write)
     }
 
     /// Begins a write during which other processes do not even read (migrations).
@@ -72,7 +73,7 @@ impl SqliteSession {
     }
 
     pub(crate) fn begin_snapshot(&mut self) -> Result<(), Failure> {
-        self.control("BEGIN")
+        self.control(SQLITE.begin_snapshot)
     }
 
     pub(crate) fn end_snapshot(&mut self) -> Result<(), Failure> {
@@ -161,7 +162,7 @@ impl SqliteSession {
 
 #[async_trait]
 impl Session for SqliteSession {
-    async fn run(&mut self, sql: &str, values: &[Value]) -> Result<u64, Failure> {
+    async fn run(&mut self, sql: &Arc<str>, values: &[Value]) -> Result<u64, Failure> {
         let run = || -> rusqlite::Result<usize> {
             self.connection
                 .prepare_cached(sql)?
@@ -172,7 +173,7 @@ impl Session for SqliteSession {
             .map_err(|error| classify(&error))
     }
 
-    async fn rows(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Failure> {
+    async fn rows(&mut self, sql: &Arc<str>, values: &[Value]) -> Result<Vec<Row>, Failure> {
         self.query(sql, values).map_err(|error| classify(&error))
     }
 }

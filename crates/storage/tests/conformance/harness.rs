@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use libtest_mimic::Failed;
+use sqlx::{Connection, Executor};
 use treeline_core::kinds::{Catalog, Metalake, Model, Schema};
 use treeline_core::{Entity, Kind, Name, NewEntity, Path, Payload, Result};
 use treeline_storage::{Resolved, Store, StoreOptions, WriteContext};
@@ -30,10 +31,27 @@ pub(crate) use tests;
 #[derive(Clone)]
 pub(crate) struct Backend {
     pub(crate) name: &'static str,
+    /// The URL of a server, in whose place each test makes a database of its own; none for SQLite.
+    server: Option<String>,
 }
 
+/// SQLite, and every server whose URL is in the environment.
 pub(crate) fn backends() -> Vec<Backend> {
-    vec![Backend { name: "sqlite" }]
+    let mut backends = vec![Backend {
+        name: "sqlite",
+        server: None,
+    }];
+    for name in ["postgres", "mysql", "mariadb"] {
+        let variable = format!("TREELINE_TEST_{}_URL", name.to_uppercase());
+        match std::env::var(&variable) {
+            Ok(server) => backends.push(Backend {
+                name,
+                server: Some(server),
+            }),
+            Err(_) => eprintln!("not run: {name}, since {variable} is not set"),
+        }
+    }
+    backends
 }
 
 impl Backend {
@@ -44,7 +62,10 @@ impl Backend {
             .build()?;
         runtime.block_on(async {
             let directory = tempfile::tempdir()?;
-            let url = format!("sqlite:{}", directory.path().join("treeline.db").display());
+            let url = match &self.server {
+                None => format!("sqlite:{}", directory.path().join("treeline.db").display()),
+                Some(server) => make_database(server).await?,
+            };
             let options = StoreOptions::new(url);
             let bed = Bed {
                 store: Store::open(options.clone()).await?,
@@ -56,6 +77,29 @@ impl Backend {
             Ok(())
         })
     }
+}
+
+/// Makes a database on a server and answers its URL. It stays there: the server is thrown away as a whole.
+async fn make_database(server: &str) -> std::result::Result<String, Failed> {
+    let name = format!("conformance_{}_{}", std::process::id(), fastrand::u64(..));
+    let statement = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
+    let scheme = server.split(':').next().unwrap_or_default();
+    if scheme == "postgres" {
+        sqlx::PgConnection::connect(server)
+            .await?
+            .execute(statement)
+            .await?;
+    } else {
+        let server = server.replacen("mariadb:", "mysql:", 1);
+        sqlx::MySqlConnection::connect(&server)
+            .await?
+            .execute(statement)
+            .await?;
+    }
+    let (server, _) = server
+        .rsplit_once('/')
+        .ok_or("a server's URL ends with a database")?;
+    Ok(format!("{server}/{name}"))
 }
 
 /// A database of a test's own, with a store on it.

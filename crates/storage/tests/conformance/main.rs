@@ -3,7 +3,10 @@
 //! SQLite is always there. A backend behind a server takes part when its URL is in the environment
 //! (`TREELINE_TEST_<BACKEND>_URL`), which `cargo xtask` sets; what does not take part is said, never passed over.
 
-#![expect(clippy::unwrap_used, reason = "a suite: what cannot be unwrapped has failed its test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a suite: what cannot be unwrapped has failed its test"
+)]
 
 mod create;
 mod drop;

@@ -82,7 +82,7 @@ impl Bed {
     async fn committed(&self) -> Vec<String> {
         let mut session = self.session();
         let mut rows = session
-            .rows("SELECT actor FROM feed ORDER BY seq", &[])
+            .rows(&Arc::from("SELECT actor FROM feed ORDER BY seq"), &[])
             .await
             .unwrap();
         rows.iter_mut().map(|row| row.text(0).unwrap()).collect()

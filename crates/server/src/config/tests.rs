@@ -1,0 +1,169 @@
+//! Which of flag, file and default wins, and what is refused.
+
+use super::*;
+
+fn file(name: &str, text: &str) -> (tempfile::TempDir, Options) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    (
+        directory,
+        Options {
+            config: Some(path),
+            ..Options::default()
+        },
+    )
+}
+
+fn load(name: &str, text: &str) -> Result<Config, ConfigError> {
+    let (_directory, options) = file(name, text);
+    Config::load(options)
+}
+
+fn refused(name: &str, text: &str) -> String {
+    load(name, text).unwrap_err().to_string()
+}
+
+#[test]
+fn without_anything_the_defaults_hold() {
+    let config = Config::load(Options::default()).unwrap();
+    assert_eq!(config.listen, "127.0.0.1:8090");
+    assert!(config.data_dir.is_absolute() && config.data_dir.ends_with("treeline-data"));
+    assert_eq!(
+        config.database,
+        format!("sqlite:{}/treeline.db", config.data_dir.display())
+    );
+    assert_eq!(config.limits, Limits::default());
+}
+
+#[test]
+fn what_is_given_wins_over_the_file_and_the_file_over_the_default() {
+    let (_directory, options) = file(
+        "t.toml",
+        "listen = \"127.0.0.1:1\"\nrequests_max = 7\nlog_format = \"json\"",
+    );
+    let config = Config::load(Options {
+        listen: Some("127.0.0.1:2".into()),
+        ..options
+    })
+    .unwrap();
+    assert_eq!(config.listen, "127.0.0.1:2");
+    assert_eq!(config.limits.requests_max, 7);
+    assert_eq!(config.log_format, LogFormat::Json);
+    assert_eq!(config.occ_retries_max, 3);
+}
+
+#[test]
+fn an_unknown_key_is_refused_by_name_and_line() {
+    let told = refused("t.toml", "listen = \"a:1\"\n\nlisten_on = 3\n");
+    assert!(
+        told.contains("listen_on") && told.contains("line 3") && !told.contains('\n'),
+        "{told}"
+    );
+    assert!(refused("t.toml", "listen = 3").contains("line 1"));
+    assert!(refused("t.toml", "config = \"x\"").contains("config"));
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let options = Options {
+        config: Some("/nowhere/t.toml".into()),
+        ..Options::default()
+    };
+    assert!(
+        Config::load(options)
+            .unwrap_err()
+            .to_string()
+            .contains("/nowhere/t.toml")
+    );
+}
+
+#[test]
+fn only_sqlite_urls_are_known() {
+    let of = |url: &str| {
+        Config::load(Options {
+            database: Some(url.into()),
+            ..Options::default()
+        })
+    };
+    assert_eq!(of("sqlite:/tmp/x.db").unwrap().database, "sqlite:/tmp/x.db");
+    assert!(
+        of("postgres://localhost/x")
+            .unwrap_err()
+            .to_string()
+            .contains("`postgres:`")
+    );
+    assert!(of("sqlite:").unwrap_err().to_string().contains("names no file"));
+    assert!(of("/tmp/x.db").unwrap_err().to_string().contains("no URL"));
+}
+
+#[test]
+fn values_that_cannot_work_are_refused_by_name() {
+    for (key, value) in [
+        ("requests_max", "0"),
+        ("worker_threads", "0"),
+        ("request_ms_max", "0"),
+        ("sweep_interval_ms", "0"),
+        ("retention_ms", "9223372036854775807"),
+        ("allowed_roots", "[\"here\"]"),
+    ] {
+        let loaded = load("t.toml", &format!("{key} = {value}"));
+        match key {
+            "retention_ms" => assert!(loaded.is_ok()),
+            _ => assert!(loaded.unwrap_err().to_string().contains(key), "{key}"),
+        }
+    }
+}
+
+#[test]
+fn a_gravitino_conf_is_understood() {
+    let text = "
+        # a comment
+        gravitino.server.webserver.host = 127.0.0.1
+        gravitino.server.webserver.httpPort=8091
+        gravitino.server.webserver.httpPort = 8092
+        gravitino.server.shutdown.timeout = 3000
+        gravitino.entity.store.relational.jdbcUrl = jdbc:h2
+        gravitino.authenticators = simple
+        gravitino.authorization.enable = false
+        gravitino.server.webserver.minThreads = 24
+        gravitino.lock.maxNodes = 100000
+        gravitino.lock.cleanIntervalInSecs = 60
+        some.thing = else";
+    let config = load("gravitino.conf", text).unwrap();
+    assert_eq!(config.listen, "127.0.0.1:8092");
+    assert_eq!(config.shutdown_max, Duration::from_secs(3));
+    assert!(config.database.starts_with("sqlite:"));
+    let [locks, without, unknown] = config.warnings.as_slice() else {
+        panic!("{:?}", config.warnings)
+    };
+    assert!(
+        locks.contains("gravitino.lock.cleanIntervalInSecs, gravitino.lock.maxNodes"),
+        "{locks}"
+    );
+    assert!(without.contains("minThreads"), "{without}");
+    assert!(unknown.contains("some.thing"), "{unknown}");
+}
+
+#[test]
+fn what_would_keep_people_out_is_not_passed_over() {
+    for (line, named) in [
+        (
+            "gravitino.authenticators = simple,oauth",
+            "gravitino.authenticators",
+        ),
+        (
+            "gravitino.authorization.enable = TRUE",
+            "gravitino.authorization.enable",
+        ),
+        ("gravitino.server.webserver.enableHttps = true", "enableHttps"),
+        (
+            "gravitino.entity.store.relational.jdbcUrl = jdbc:mysql://db/x",
+            "mysql",
+        ),
+        ("gravitino.server.webserver.httpPort = 99999", "httpPort"),
+        ("nonsense", "line 1"),
+    ] {
+        assert!(refused("gravitino.conf", line).contains(named), "{line}");
+    }
+}

@@ -1,0 +1,35 @@
+#![doc = include_str!("../README.md")]
+
+pub mod cli;
+mod serve;
+
+mod config;
+mod logging;
+mod wiring;
+
+mod app;
+mod router;
+
+mod gate;
+mod metrics;
+mod operations;
+
+mod entity_routes;
+mod kinds;
+mod later;
+mod openapi;
+mod system;
+
+mod auth;
+mod conditional;
+mod extract;
+mod negotiate;
+
+mod envelope;
+mod error;
+mod wire;
+
+pub use app::{App, Limits};
+pub use config::{Config, ConfigError, LogFormat, Options};
+pub use router::router;
+pub use serve::{Server, StartError};

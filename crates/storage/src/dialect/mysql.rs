@@ -1,0 +1,79 @@
+//! MySQL and MariaDB, which understand the same statements.
+//!
+//! Every locking select and every update by id goes through the primary key by force: MariaDB would otherwise lock
+//! the `(id, tombstone)` key first and deadlock, and a lock through a covering secondary index does not conflict with
+//! a drop's. MariaDB has no `FOR SHARE`, so the shared lock has its older name.
+
+use sqlx::mysql::MySqlDatabaseError;
+
+use super::{Dialect, Placeholder};
+use crate::failure::{Clash, Failure};
+
+pub(crate) static MYSQL: Dialect = Dialect {
+    name: "mysql",
+    placeholder: Placeholder::Question,
+    // SYSDATE and not NOW: the moment of the row, not of the statement's begin.
+    now_ms: "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)",
+    lock_shared: "LOCK IN SHARE MODE",
+    lock_alter: "FOR UPDATE",
+    lock_drop: "FOR UPDATE",
+    by_id: "FORCE INDEX (PRIMARY)",
+    begin_write: "START TRANSACTION",
+    begin_snapshot: "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; \
+                     START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+};
+
+/// Which rule an error of the server stands for.
+pub(crate) fn classify(error: &sqlx::Error) -> Failure {
+    let sqlx::Error::Database(database) = error else {
+        return super::classify_driver(error);
+    };
+    let text = error.to_string();
+    let Some(server) = database.try_downcast_ref::<MySqlDatabaseError>() else {
+        return Failure::Broken(text);
+    };
+    match server.number() {
+        1062 => Failure::Unique(clash(server.message())),
+        1451 | 1452 => Failure::Liveness,
+        // Deadlock (on a cluster: refused by certification), lock timeout, a statement past its bound.
+        1213 | 1205 | 3024 | 1969 | 1020 => Failure::Transient(text),
+        // The server goes down, has ended this session, or has too many of them at this moment.
+        1040 | 1053 | 1077 | 1080 | 1203 | 1927 | 3169 | 4031 => Failure::Disconnected(text),
+        1290 | 1792 | 1836 => Failure::Unavailable(format!("the database is read-only: {text}")),
+        1021 | 1037 | 1041 | 1047 | 1114 => Failure::Unavailable(text),
+        _ => Failure::Broken(text),
+    }
+}
+
+/// The text ends with `for key 'entities_name'`, on MySQL with the table in front of the key; what stands before is
+/// the user's value, so it is read from the right.
+fn clash(text: &str) -> Clash {
+    let key = text
+        .trim_end_matches('\'')
+        .rsplit('\'')
+        .next()
+        .unwrap_or_default();
+    match key.rsplit('.').next().unwrap_or_default() {
+        "entities_name" => Clash::Name,
+        "PRIMARY" | "entities_alive" => Clash::Id,
+        "version_aliases_alias" => Clash::Alias,
+        _ => Clash::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clash_is_read_from_the_right_whatever_the_value_says() {
+        let mysql = "Duplicate entry '1-schema-x' for key 'PRIMARY'-0' for key 'entities.entities_name'";
+        let mariadb = "Duplicate entry '12' for key 'PRIMARY'";
+        assert_eq!(clash(mysql), Clash::Name);
+        assert_eq!(clash(mariadb), Clash::Id);
+        assert_eq!(
+            clash("Duplicate entry '1-a' for key 'version_aliases_alias'"),
+            Clash::Alias
+        );
+    }
+}

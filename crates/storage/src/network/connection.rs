@@ -1,0 +1,225 @@
+//! The two drivers behind one session. The only file that talks to them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sqlx::mysql::{MySqlConnectOptions, MySqlRow};
+use sqlx::postgres::{PgConnectOptions, PgRow};
+use sqlx::{
+    AssertSqlSafe, Column, ConnectOptions, Executor, MySqlConnection, PgConnection, Row as _, TypeInfo,
+    ValueRef,
+};
+
+use super::NetworkOptions;
+use crate::dialect::{Dialect, mysql, postgres};
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::value::{Row, Value};
+
+/// A connection, as the queue keeps it.
+#[async_trait]
+pub(crate) trait Connection: Session + fmt::Debug + 'static {
+    /// Runs a text that is ours and answers nothing: begin, commit, settings, migrations.
+    async fn control(&mut self, sql: &'static str) -> Result<(), Failure>;
+
+    /// The connection as the protocols see it.
+    fn session(&mut self) -> &mut dyn Session;
+}
+
+/// Where to connect to, and as whom.
+#[derive(Clone)]
+pub(crate) enum Connector {
+    /// PostgreSQL.
+    Postgres(Box<PgConnectOptions>),
+    /// MySQL or MariaDB: the server says which when it is asked.
+    MySql(Box<MySqlConnectOptions>),
+}
+
+impl fmt::Debug for Connector {
+    /// Names the dialect only: the options hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.dialect().name)
+    }
+}
+
+impl Connector {
+    pub(crate) fn dialect(&self) -> &'static Dialect {
+        match self {
+            Connector::Postgres(_) => &postgres::POSTGRES,
+            Connector::MySql(_) => &mysql::MYSQL,
+        }
+    }
+
+    /// Connects and sets what the protocols rely on: isolation, and a bound for every wait.
+    pub(crate) async fn connect(&self, options: &NetworkOptions) -> Result<Box<dyn Connection>, Failure> {
+        match self {
+            Connector::Postgres(connect) => {
+                let connection = connect
+                    .connect()
+                    .await
+                    .map_err(|error| refused(&error, postgres::classify))?;
+                let mut session = Postgres { connection };
+                session.set(&postgres_settings(options)).await?;
+                Ok(Box::new(session))
+            }
+            Connector::MySql(connect) => {
+                let connection = connect
+                    .connect()
+                    .await
+                    .map_err(|error| refused(&error, mysql::classify))?;
+                let mut session = MySql { connection };
+                let version: Arc<str> = Arc::from("SELECT VERSION()");
+                let mut rows = session.rows(&version, &[]).await?;
+                let version = rows
+                    .first_mut()
+                    .map(|row| row.text(0))
+                    .transpose()?
+                    .unwrap_or_default();
+                session
+                    .set(&mysql_settings(options, version.contains("MariaDB")))
+                    .await?;
+                Ok(Box::new(session))
+            }
+        }
+    }
+}
+
+/// A server that says no (wrong password, no such database) will go on saying so; one that says nothing may come back.
+fn refused(error: &sqlx::Error, classify: fn(&sqlx::Error) -> Failure) -> Failure {
+    match classify(error) {
+        Failure::Broken(detail) => Failure::Refused(detail),
+        other => other,
+    }
+}
+
+fn postgres_settings(options: &NetworkOptions) -> String {
+    format!(
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
+         SET lock_timeout = {lock};
+         SET statement_timeout = {statement};
+         SET idle_in_transaction_session_timeout = {silent};
+         SET client_min_messages = warning",
+        lock = options.wait_ms_max,
+        statement = options.wait_ms_max + 1_000,
+        silent = options.silent_ms_max,
+    )
+}
+
+/// The lock bound is in whole seconds there. The default isolation keeps the first read's snapshot, and would miss a
+/// child that was committed while its parent's lock was waited for.
+fn mysql_settings(options: &NetworkOptions, mariadb: bool) -> String {
+    let lock = options.wait_ms_max.div_ceil(1_000).max(1);
+    let statement = options.wait_ms_max + 1_000;
+    let silent = options.silent_ms_max.div_ceil(1_000).max(1);
+    let own = if mariadb {
+        format!(
+            "max_statement_time = {}, idle_transaction_timeout = {silent}, idle_write_transaction_timeout = {silent}",
+            statement.div_ceil(1_000)
+        )
+    } else {
+        format!(
+            "max_execution_time = {statement}, wait_timeout = {}",
+            options.idle_max.as_secs().max(silent) + 1
+        )
+    };
+    format!(
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
+         SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', lc_messages = 'en_US',
+             innodb_lock_wait_timeout = {lock}, autocommit = 1, {own}"
+    )
+}
+
+/// Implements the session of one driver. The only macro of its sort, since the drivers share no trait that has an
+/// affected-row count.
+macro_rules! session {
+    ($session:ident, $connection:ty, $row:ty, $classify:path) => {
+        #[derive(Debug)]
+        struct $session {
+            connection: $connection,
+        }
+
+        impl $session {
+            async fn set(&mut self, sql: &str) -> Result<(), Failure> {
+                let text = sqlx::raw_sql(AssertSqlSafe(sql));
+                self.connection
+                    .execute(text)
+                    .await
+                    .map(drop)
+                    .map_err(|error| $classify(&error))
+            }
+        }
+
+        #[async_trait]
+        impl Connection for $session {
+            async fn control(&mut self, sql: &'static str) -> Result<(), Failure> {
+                let done = self.connection.execute(sqlx::raw_sql(sql)).await;
+                done.map(drop).map_err(|error| $classify(&error))
+            }
+
+            fn session(&mut self) -> &mut dyn Session {
+                self
+            }
+        }
+
+        #[async_trait]
+        impl Session for $session {
+            async fn run(&mut self, sql: &Arc<str>, values: &[Value]) -> Result<u64, Failure> {
+                let mut query = sqlx::query(AssertSqlSafe(Arc::clone(sql)));
+                for value in values {
+                    query = match value {
+                        Value::Int(number) => query.bind(*number),
+                        Value::Text(text) => query.bind(text.as_str()),
+                        Value::Null => query.bind(None::<&str>),
+                    };
+                }
+                let done = self.connection.execute(query).await;
+                done.map(|done| done.rows_affected())
+                    .map_err(|error| $classify(&error))
+            }
+
+            async fn rows(&mut self, sql: &Arc<str>, values: &[Value]) -> Result<Vec<Row>, Failure> {
+                let mut query = sqlx::query(AssertSqlSafe(Arc::clone(sql)));
+                for value in values {
+                    query = match value {
+                        Value::Int(number) => query.bind(*number),
+                        Value::Text(text) => query.bind(text.as_str()),
+                        Value::Null => query.bind(None::<&str>),
+                    };
+                }
+                let rows: Vec<$row> = self
+                    .connection
+                    .fetch_all(query)
+                    .await
+                    .map_err(|error| $classify(&error))?;
+                let decode = |row: &$row| -> Result<Row, sqlx::Error> {
+                    let columns = 0..row.columns().len();
+                    columns
+                        .map(|column| decode(row, column))
+                        .collect::<Result<_, _>>()
+                        .map(Row)
+                };
+                fn decode(row: &$row, column: usize) -> Result<Value, sqlx::Error> {
+                    let raw = row.try_get_raw(column)?;
+                    if raw.is_null() {
+                        return Ok(Value::Null);
+                    }
+                    match row.column(column).type_info().name() {
+                        "INT8" | "BIGINT" => row.try_get::<i64, _>(column).map(Value::Int),
+                        "INT4" | "INT" => row
+                            .try_get::<i32, _>(column)
+                            .map(|number| Value::Int(number.into())),
+                        _ => row.try_get::<String, _>(column).map(Value::Text),
+                    }
+                }
+                rows.iter()
+                    .map(decode)
+                    .collect::<Result<_, _>>()
+                    .map_err(|error| $classify(&error))
+            }
+        }
+    };
+}
+
+session!(Postgres, PgConnection, PgRow, postgres::classify);
+session!(MySql, MySqlConnection, MySqlRow, mysql::classify);

@@ -1,0 +1,133 @@
+//! A database server under the store: PostgreSQL, MySQL or MariaDB.
+//!
+//! A write takes one connection for one transaction; a read of one statement takes it without one. A connection goes
+//! back to the queue only after a clean end: whatever was cancelled, panicked or broken in the middle is closed, and
+//! the server rolls it back.
+
+mod connection;
+mod options;
+mod queue;
+
+use tokio::time::Instant;
+
+pub(crate) use connection::{Connection, Connector};
+pub(crate) use options::{NetworkOptions, parse};
+use queue::{Lease, Queue};
+
+use crate::dialect::Dialect;
+use crate::failure::Failure;
+use crate::sql::Rendered;
+use crate::transaction::{LookForProof, Proof, Reading, Transaction, Work, Written};
+
+/// One database behind a server.
+#[derive(Debug)]
+pub(crate) struct Network {
+    dialect: &'static Dialect,
+    rendered: Rendered,
+    queue: Queue,
+}
+
+impl Network {
+    pub(crate) fn new(options: NetworkOptions) -> Network {
+        let dialect = options.connector.dialect();
+        Network {
+            dialect,
+            rendered: Rendered::new(dialect),
+            queue: Queue::new(options),
+        }
+    }
+
+    /// Runs one write. A commit whose answer never came is [`Written::Unknown`], with what the work had answered.
+    /// `earlier` proves a run of the same work whose commit was unknown; it is looked for once this run holds its
+    /// row locks, so that the earlier one has ended either way.
+    pub(crate) async fn write<W: Work>(
+        &self,
+        work: &W,
+        deadline: Instant,
+        earlier: Option<&Proof>,
+    ) -> Result<Written<W::Output>, Failure> {
+        let mut lease = self.queue.take(deadline).await?;
+        lease.control(self.dialect.begin_write).await?;
+        let mut transaction = Transaction::new(lease.session(), &self.rendered);
+        let ran = match work.run(&mut transaction).await {
+            Ok(output) => match earlier {
+                Some(proof) => LookForProof(proof.clone())
+                    .run(&mut transaction)
+                    .await
+                    .map(|proven| (output, proven)),
+                None => Ok((output, false)),
+            },
+            Err(failure) => Err(failure),
+        };
+        let output = match ran {
+            Ok((output, false)) => output,
+            Ok((_, true)) => {
+                lease.control("ROLLBACK").await?;
+                lease.give_back();
+                return Ok(Written::Earlier);
+            }
+            Err(failure) => return Err(roll_back(lease, failure).await),
+        };
+        match lease.control("COMMIT").await {
+            Ok(()) => {
+                lease.give_back();
+                Ok(Written::Committed(output))
+            }
+            Err(Failure::Disconnected(detail)) => {
+                metrics::counter!("treeline_commits_unknown_total", "transaction" => W::NAME).increment(1);
+                tracing::warn!(
+                    transaction = W::NAME,
+                    detail,
+                    "the connection was lost during a commit"
+                );
+                Ok(Written::Unknown(output))
+            }
+            Err(failure) => Err(roll_back(lease, failure).await),
+        }
+    }
+
+    /// Runs one read.
+    pub(crate) async fn read<W: Work>(
+        &self,
+        reading: Reading,
+        work: &W,
+        deadline: Instant,
+    ) -> Result<W::Output, Failure> {
+        let mut lease = self.queue.take(deadline).await?;
+        if reading == Reading::Snapshot {
+            lease.control(self.dialect.begin_snapshot).await?;
+        }
+        let outcome = work
+            .run(&mut Transaction::new(lease.session(), &self.rendered))
+            .await;
+        match outcome {
+            Ok(output) => {
+                if reading == Reading::Snapshot {
+                    lease.control("COMMIT").await?;
+                }
+                lease.give_back();
+                Ok(output)
+            }
+            Err(failure) if reading == Reading::Snapshot => Err(roll_back(lease, failure).await),
+            Err(failure @ Failure::Disconnected(_)) => Err(failure),
+            Err(failure) => {
+                lease.give_back();
+                Err(failure)
+            }
+        }
+    }
+
+    /// Opens one connection and looks that it can be used: the first thing that an operator learns about.
+    pub(crate) async fn connect(options: &NetworkOptions) -> Result<Box<dyn Connection>, Failure> {
+        options.connector.connect(options).await
+    }
+}
+
+/// After any error the transaction is rolled back: MySQL leaves it open after a unique violation and after a lock
+/// timeout, and a commit would keep its first half (INV-5).
+async fn roll_back(mut lease: Lease<'_>, failure: Failure) -> Failure {
+    if !matches!(failure, Failure::Disconnected(_)) && lease.control("ROLLBACK").await.is_ok() {
+        lease.give_back();
+    }
+    failure
+}
