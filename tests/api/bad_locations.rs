@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use treeline_tests::{Bed, Tree};
+use treeline_tests::{Bed, Tree, eventually};
 
 use crate::stand::Stand;
 
@@ -194,6 +194,38 @@ async fn a_fileset_without_a_place_or_with_one_that_cannot_be_worked_out_is_inva
             .await?;
     }
     stand.stands_unharmed().await
+}
+
+/// A schema may say any place it likes; only its filesets are refused there. Dropping it tidies up where it may, and
+/// leaves no work behind that nobody will ever be able to do.
+#[tokio::test]
+async fn a_schema_at_a_place_that_is_not_allowed_can_be_dropped_for_good() -> Result<()> {
+    let stand = Stand::new().await?;
+    let mut client = stand.server.client();
+    let schema = format!("{}/x", Tree::SCHEMAS);
+    for location in [
+        "/etc",
+        "/etc/treeline-x",
+        "s3://bucket/x",
+        &stand.bed.path("data").display().to_string(),
+    ] {
+        let body = json!({"name": "x", "properties": {"location": location}});
+        client.post(Tree::SCHEMAS, &body).await?.ok()?;
+        let refused = client
+            .post(&format!("{schema}/filesets"), &json!({"name": "f"}))
+            .await?;
+        refused.refused(400, 1001).with_context(|| location.to_owned())?;
+        client.delete(&format!("{schema}?cascade=true")).await?.ok()?;
+    }
+    eventually("no work is left over", async || {
+        Ok(stand.bed.rows().await?.of("reconcile_tasks").next().is_none())
+    })
+    .await?;
+    ensure!(
+        Path::new("/etc").is_dir(),
+        "a schema's drop removed a directory of the system"
+    );
+    stand.bed.check_is_clean().await
 }
 
 /// A listing never leaves the fileset: not by `..`, and not through a link that somebody put in it.

@@ -14,6 +14,9 @@ use crate::{Client, Rows, Server, free_address};
 /// Names the binary to test. Without it nothing can be tested, and a test that does nothing must not pass.
 const BINARY_VARIABLE: &str = "TREELINE_BIN";
 
+/// The database's file, in the bed's directory.
+const DATABASE_FILE: &str = "catalog.db";
+
 /// How long a command that is not a server may take.
 const COMMAND_WITHIN: Duration = Duration::from_secs(60);
 
@@ -22,6 +25,10 @@ const COMMAND_WITHIN: Duration = Duration::from_secs(60);
 pub struct Bed {
     directory: TempDir,
     binary: PathBuf,
+    /// The URL of the database; a file of the bed's own unless the test brought one.
+    database: String,
+    /// What the servers are told beyond their arguments; commands are not.
+    variables: Vec<(String, String)>,
 }
 
 /// How a command ended.
@@ -57,10 +64,29 @@ impl Bed {
             "{BINARY_VARIABLE} names `{}`, which is no file",
             binary.display()
         );
+        Bed::of(binary, None)
+    }
+
+    /// An empty bed for another build of the server, on a database that lies elsewhere if a URL is given.
+    pub fn of(binary: PathBuf, database: Option<String>) -> Result<Bed> {
         let directory = tempfile::Builder::new().prefix("treeline-test-").tempdir()?;
-        let bed = Bed { directory, binary };
+        let database = database.unwrap_or_else(|| {
+            let file = directory.path().join(DATABASE_FILE);
+            format!("sqlite:{}", file.display())
+        });
+        let bed = Bed {
+            directory,
+            binary,
+            database,
+            variables: Vec::new(),
+        };
         std::fs::create_dir(bed.files())?;
         Ok(bed)
+    }
+
+    /// Tells every server that is started from now on one more variable.
+    pub fn set_variable(&mut self, name: &str, value: &str) {
+        self.variables.push((name.to_owned(), value.to_owned()));
     }
 
     /// Where filesets of this test keep their files.
@@ -68,9 +94,14 @@ impl Bed {
         self.path("files")
     }
 
-    /// The database that all servers of this bed share.
+    /// The file that all servers of this bed share, unless the database lies elsewhere.
     pub fn database(&self) -> PathBuf {
-        self.path("catalog.db")
+        self.path(DATABASE_FILE)
+    }
+
+    /// The URL of the database that all servers of this bed share.
+    pub fn database_url(&self) -> &str {
+        &self.database
     }
 
     /// Something of this test's own.
@@ -89,6 +120,7 @@ impl Bed {
         let log = self.path(&format!("server-{}.log", address.port()));
         let mut command = self.command(&["serve", "--listen", &address.to_string()]);
         command.args(arguments);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         Server::start(command, address, log).await
     }
 
@@ -168,10 +200,7 @@ impl Bed {
         }
         command
             .args(arguments)
-            .env(
-                "TREELINE_DATABASE",
-                format!("sqlite:{}", self.database().display()),
-            )
+            .env("TREELINE_DATABASE", &self.database)
             .env("TREELINE_DATA_DIR", self.path("data"))
             .current_dir(self.root())
             .stdin(Stdio::null())

@@ -2,10 +2,12 @@
 //! processes, clients that keep one connection each, and the rows that are left in the end.
 //!
 //! Nothing here links the server: the binary is found through `TREELINE_BIN`, and final rows are read with
-//! `treeline check --dump`. Read `bed` first, then `client`; `raw` is for requests that no client would send.
+//! `treeline check --dump`. Read `bed` first, then `client`; `raw` is for requests that no client would send, `hooks`
+//! for builds of the server that can be held at a point.
 
 mod bed;
 mod client;
+mod hooks;
 mod raw;
 mod rows;
 mod server;
@@ -13,6 +15,7 @@ mod tree;
 
 pub use bed::{Bed, Outcome};
 pub use client::{Answer, Client};
+pub use hooks::{Action, Hooks};
 pub use raw::{Connection, head};
 pub use rows::Rows;
 pub use server::{Server, eventually, free_address};

@@ -23,6 +23,7 @@ pub struct Server {
     child: Child,
     address: SocketAddr,
     log: PathBuf,
+    quiet: bool,
 }
 
 impl Server {
@@ -34,7 +35,12 @@ impl Server {
             .stderr(output)
             .stdin(Stdio::null());
         let child = command.spawn().context("cannot start the server")?;
-        let mut server = Server { child, address, log };
+        let mut server = Server {
+            child,
+            address,
+            log,
+            quiet: false,
+        };
         server.wait_until_ready().await?;
         Ok(server)
     }
@@ -47,6 +53,11 @@ impl Server {
     /// A client with a connection of its own.
     pub fn client(&self) -> Client {
         Client::new(self.address)
+    }
+
+    /// Keeps its log to itself when it is dropped: it serves many tests, and each that fails shows the log on its own.
+    pub fn hush(&mut self) {
+        self.quiet = true;
     }
 
     /// Asks it to stop, as an operator would (SIGTERM), and does not wait.
@@ -124,6 +135,9 @@ impl Drop for Server {
         reason = "the test's output is where somebody looks for the reason"
     )]
     fn drop(&mut self) {
+        if self.quiet {
+            return;
+        }
         eprintln!("the log of the server at {}:\n{}", self.address, self.log_tail());
     }
 }

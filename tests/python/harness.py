@@ -149,6 +149,8 @@ class Server:
         self.http = Http(self.port)
         self.uri = f"http://127.0.0.1:{self.port}"
         command = [binary(), "serve", "--listen", f"127.0.0.1:{self.port}", "--data-dir", str(data)]
+        # One line a request, for the reader of a failure.
+        command += ["--log-level", "info,treeline_server=debug"]
         with log.open("ab") as output:
             self.process = subprocess.Popen(
                 command,

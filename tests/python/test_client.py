@@ -61,6 +61,9 @@ def test_what_this_server_does_not_serve_yet_is_unsupported_and_never_an_interna
         metalake.list_groups,
         metalake.list_role_names,
         lambda: files.as_function_catalog().list_functions(schema),
+        files.as_fileset_catalog().support_credentials().get_credentials,
+        files.supports_tags().list_tags,
+        files.as_schemas().load_schema("sales").supports_tags().list_tags,
     ):
         with pytest.raises(UnsupportedOperationException):
             later()

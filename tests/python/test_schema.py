@@ -70,6 +70,13 @@ def test_schemas_are_listed_by_name(files: Catalog) -> None:
     assert sorted(files.as_schemas().list_schemas()) == ["alpha", "beta", "sales"]
 
 
+def test_whether_a_schema_exists_is_told_from_whether_it_loads(files: Catalog) -> None:
+    schemas = files.as_schemas()
+    assert schemas.schema_exists("sales") is True
+    assert schemas.schema_exists("missing") is False
+    assert schemas.schema_exists("a name that no schema can have") is False
+
+
 def test_each_change_of_a_schema_does_its_work(files: Catalog) -> None:
     schemas = files.as_schemas()
     assert schemas.alter_schema("sales", SchemaChange.set_property("a", "1")).properties() == {"a": "1"}

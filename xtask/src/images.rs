@@ -5,9 +5,9 @@
 //! and a changed recipe is never missed. Where a registry can be reached, `--official` takes the published images.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -23,7 +23,7 @@ const REPOSITORY: &str = "treeline-test";
 /// What the other images stand on. It has a script instead of a Dockerfile.
 const BASE: &str = "base";
 
-/// The recipes in the order in which they are made, each with the published image that can stand in for it.
+/// The recipes, each with the published image that can stand in for it.
 const IMAGES: &[(&str, &str)] = &[
     (BASE, "debian:bookworm-slim"),
     ("postgres", "postgres:15"),
@@ -35,20 +35,24 @@ const IMAGES: &[(&str, &str)] = &[
 const SOURCE_VARIABLE: &str = "TREELINE_IMAGES";
 
 /// Images of servers that nobody uses are removed at this age: every build of the server makes one.
-const SERVER_IMAGES_KEPT: &str = "until=24h";
+const UNUSED_SERVERS: [&str; 4] = ["--filter", "label=treeline=server", "--filter", "until=24h"];
 
 const USAGE: &str = "cargo xtask images [--official] [--list] [--server BINARY] [NAME …]";
 
 /// Makes what is missing, then prints the name, the tag and the size of each image.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    let mut source = Source::wanted()?;
-    let (mut only_list, mut server_binary, mut names) = (false, None, Vec::new());
+    let mut images = Images::open(workspace)?;
+    let (mut only_list, mut binary, mut names) = (false, None, Vec::new());
     let mut rest = arguments.iter().map(String::as_str);
     while let Some(argument) = rest.next() {
         match argument {
-            "--official" => source = Source::Official,
+            "--official" => images.official = true,
             "--list" => only_list = true,
-            "--server" => server_binary = Some(rest.next().context(USAGE)?),
+            "--server" => binary = Some(rest.next().context(USAGE)?),
+            "--help" | "-h" => {
+                println!("{USAGE}\n\n{RECIPES}/README.md says what each image is and how to use it.");
+                return Ok(());
+            }
             option if option.starts_with('-') => bail!("there is no option `{option}`: {USAGE}"),
             name => names.push(name),
         }
@@ -56,123 +60,118 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     if names.is_empty() {
         names = IMAGES.iter().map(|(name, _)| *name).collect();
     }
-    let mut tags = BTreeMap::new();
+    let mut tags = Vec::new();
     for name in names {
         let tag = if only_list {
-            source.tag(workspace, name)?
+            images.tag(name)?
         } else {
-            source.provide(workspace, name)?
+            images.provide(name)?
         };
-        tags.insert(name.to_owned(), tag);
+        tags.push((name, tag));
     }
-    if let Some(binary) = server_binary {
-        tags.insert(
-            "treeline".to_owned(),
-            source.server(workspace, Path::new(binary))?,
-        );
+    if let Some(binary) = binary {
+        tags.push(("treeline", images.server(Path::new(binary))?));
     }
-    let sizes = sizes()?;
     for (name, tag) in tags {
-        let size = sizes.get(&tag).map_or("not there", String::as_str);
+        let size = images.sizes.get(&tag).map_or("not there", String::as_str);
         println!("{name:<10}{tag:<42}{size:>10}");
     }
     Ok(())
 }
 
 /// Makes those of these images that are missing, and answers the tag of each.
-#[expect(dead_code, reason = "the command that starts the containers is its caller")]
+#[expect(
+    dead_code,
+    reason = "the command that starts the containers will be its caller"
+)]
 pub(crate) fn ensure(workspace: &Workspace, names: &[&str]) -> Result<BTreeMap<String, String>> {
-    let source = Source::wanted()?;
-    let provide = |name: &&str| Ok(((*name).to_owned(), source.provide(workspace, name)?));
+    let mut images = Images::open(workspace)?;
+    let provide = |name: &&str| Ok(((*name).to_owned(), images.provide(name)?));
     names.iter().map(provide).collect()
 }
 
-/// The tag of an image that holds this binary of the server, which must run on the base image's C library.
-#[expect(dead_code, reason = "the command that starts the containers is its caller")]
+/// The tag of an image that holds this binary of the server. The binary must run with Debian 12's C library.
+#[expect(
+    dead_code,
+    reason = "the command that starts the containers will be its caller"
+)]
 pub(crate) fn server(workspace: &Workspace, binary: &Path) -> Result<String> {
-    Source::wanted()?.server(workspace, binary)
+    Images::open(workspace)?.server(binary)
 }
 
-/// Where images come from.
-#[derive(Clone, Copy)]
-enum Source {
-    Recipes,
-    Official,
+/// What Docker has, and where to take what it lacks.
+struct Images {
+    recipes: PathBuf,
+    scratch: PathBuf,
+    official: bool,
+    /// The size of every image that is there, by its tag.
+    sizes: BTreeMap<String, String>,
 }
 
-impl Source {
-    fn wanted() -> Result<Source> {
-        match std::env::var(SOURCE_VARIABLE).as_deref() {
-            Err(_) | Ok("" | "recipes") => Ok(Source::Recipes),
-            Ok("official") => Ok(Source::Official),
-            Ok(other) => bail!("{SOURCE_VARIABLE} is `{other}`; it may be `recipes` or `official`"),
-        }
-    }
-
-    fn tag(self, workspace: &Workspace, name: &str) -> Result<String> {
-        let known = IMAGES.iter().find(|(image, _)| *image == name);
-        let Some((_, official)) = known else {
-            let names: Vec<&str> = IMAGES.iter().map(|(name, _)| *name).collect();
-            bail!("there is no image `{name}`; there are {}", names.join(", "));
+impl Images {
+    fn open(workspace: &Workspace) -> Result<Images> {
+        let official = match std::env::var(SOURCE_VARIABLE).as_deref() {
+            Err(_) | Ok("") => false,
+            Ok("official") => true,
+            Ok(other) => bail!("{SOURCE_VARIABLE} is `{other}`; it may be `official`, or not be set"),
         };
-        match self {
-            Source::Official => Ok((*official).to_owned()),
-            Source::Recipes => recipe_tag(&workspace.root.join(RECIPES), name),
+        Ok(Images {
+            recipes: workspace.root.join(RECIPES),
+            scratch: workspace.target.join("images"),
+            official,
+            sizes: sizes()?,
+        })
+    }
+
+    fn tag(&self, name: &str) -> Result<String> {
+        let Some((_, official)) = IMAGES.iter().find(|(known, _)| *known == name) else {
+            let known: Vec<&str> = IMAGES.iter().map(|(known, _)| *known).collect();
+            bail!("there is no image `{name}`; there are {}", known.join(", "));
+        };
+        if self.official {
+            Ok((*official).to_owned())
+        } else {
+            recipe_tag(&self.recipes, name)
         }
     }
 
-    fn provide(self, workspace: &Workspace, name: &str) -> Result<String> {
-        let tag = self.tag(workspace, name)?;
-        if sizes()?.contains_key(&tag) {
+    fn provide(&mut self, name: &str) -> Result<String> {
+        let tag = self.tag(name)?;
+        if self.sizes.contains_key(&tag) {
             return Ok(tag);
         }
+        let recipe = self.recipes.join(name);
         let begun = Instant::now();
-        match self {
-            Source::Official => pull(&tag)?,
-            Source::Recipes => {
-                let recipe = workspace.root.join(RECIPES).join(name);
-                if name == BASE {
-                    make_base(&recipe, &tag)?;
-                } else {
-                    let base = self.provide(workspace, BASE)?;
-                    println!("making {tag}, which takes a minute");
-                    build(&recipe, &base, &["--tag", &tag])?;
-                }
-            }
+        if self.official {
+            pull(&tag)?;
+        } else if name == BASE {
+            make_base(&recipe, &tag)?;
+        } else {
+            let base = self.provide(BASE)?;
+            println!("making {tag}, which takes a minute or two");
+            build(&recipe, &base, &["--tag", &tag])?;
         }
-        println!(
-            "{tag} is there after {:.0?}",
-            begun.elapsed().max(Duration::from_secs(1))
-        );
+        println!("{tag} is there after {} s", begun.elapsed().as_secs());
+        self.sizes = sizes()?;
         Ok(tag)
     }
 
     /// The build cache knows the binary by its content, and the image's own id becomes its tag.
-    fn server(self, workspace: &Workspace, binary: &Path) -> Result<String> {
-        let base = self.provide(workspace, BASE)?;
-        let context = workspace.target.join("images/treeline");
-        std::fs::create_dir_all(&context)?;
-        std::fs::copy(
-            workspace.root.join(RECIPES).join("treeline/Dockerfile"),
-            context.join("Dockerfile"),
-        )?;
-        std::fs::copy(binary, context.join("treeline"))
+    fn server(&mut self, binary: &Path) -> Result<String> {
+        let base = self.provide(BASE)?;
+        std::fs::create_dir_all(&self.scratch)?;
+        let dockerfile = self.recipes.join("treeline/Dockerfile");
+        std::fs::copy(dockerfile, self.scratch.join("Dockerfile"))?;
+        std::fs::copy(binary, self.scratch.join("treeline"))
             .with_context(|| format!("cannot read the server's binary {}", binary.display()))?;
         // Before the build, or an old image that the cache answers would be removed while it is wanted.
-        let age = [
-            "--filter",
-            "label=treeline=server",
-            "--filter",
-            SERVER_IMAGES_KEPT,
-        ];
-        command::output(docker().args(["image", "prune", "--all", "--force"]).args(age))?;
-        let id = build(&context, &base, &[])?;
+        docker(&["image", "prune", "--all", "--force"], &UNUSED_SERVERS)?;
+        let id = build(&self.scratch, &base, &[])?;
         let digest = id.trim().trim_start_matches("sha256:");
-        let tag = format!(
-            "{REPOSITORY}/treeline:{}",
-            digest.get(..16).context("docker build printed no id")?
-        );
-        command::output(docker().args(["tag", id.trim(), &tag]))?;
+        let digest = digest.get(..16).context("docker build printed no id")?;
+        let tag = format!("{REPOSITORY}/treeline:{digest}");
+        docker(&["tag"], &[id.trim(), &tag])?;
+        self.sizes = sizes()?;
         Ok(tag)
     }
 }
@@ -180,24 +179,16 @@ impl Source {
 /// The digest covers the names and the contents of the recipe's files, and through its tag the base image.
 fn recipe_tag(recipes: &Path, name: &str) -> Result<String> {
     let recipe = recipes.join(name);
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(&recipe).with_context(|| format!("cannot read {}", recipe.display()))? {
-        let entry = entry?;
-        files.push((
-            entry.file_name().into_encoded_bytes(),
-            std::fs::read(entry.path())?,
-        ));
+    let mut parts = vec![];
+    if name != BASE {
+        parts.push((b"FROM".to_vec(), recipe_tag(recipes, BASE)?.into_bytes()));
     }
-    files.sort();
-    let base = if name == BASE {
-        String::new()
-    } else {
-        recipe_tag(recipes, BASE)?
-    };
-    let parts = files
-        .iter()
-        .flat_map(|(file, text)| [file.as_slice(), text.as_slice()]);
-    let digest = digest(std::iter::once(base.as_bytes()).chain(parts));
+    for file in std::fs::read_dir(&recipe).with_context(|| format!("cannot read {}", recipe.display()))? {
+        let file = file?;
+        parts.push((file.file_name().into_encoded_bytes(), std::fs::read(file.path())?));
+    }
+    parts.sort();
+    let digest = digest(parts.iter().flat_map(|(name, text)| [&name[..], &text[..]]));
     Ok(format!("{REPOSITORY}/{name}:{digest:016x}"))
 }
 
@@ -205,88 +196,76 @@ fn recipe_tag(recipes: &Path, name: &str) -> Result<String> {
 fn digest<'a>(parts: impl Iterator<Item = &'a [u8]>) -> u64 {
     let step = |digest: u64, byte: &u8| (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     // A byte between two parts that no text has: moving text from one part to the next is a change.
-    parts.fold(0xcbf2_9ce4_8422_2325, |digest, part| {
-        part.iter().chain(&[0xff]).fold(digest, step)
-    })
+    let add = |digest, part: &[u8]| part.iter().chain(&[0xff]).fold(digest, step);
+    parts.fold(0xcbf2_9ce4_8422_2325, add)
 }
 
 fn make_base(recipe: &Path, tag: &str) -> Result<()> {
-    let root = command::output(Command::new("id").arg("-u"))?.trim() == "0";
     ensure!(
-        root,
-        "only root can make the base image, with debootstrap: run `cargo xtask images` as root once, or set \
+        command::output(Command::new("id").arg("-u"))?.trim() == "0",
+        "only root can make the base image, with debootstrap: run `cargo xtask images base` as root once, or set \
          {SOURCE_VARIABLE}=official where a registry can be reached"
     );
     if !command::succeeds(Command::new("debootstrap").arg("--version")) {
         println!("installing debootstrap, which makes the base image, with apt-get");
-        install("debootstrap").context(
-            "debootstrap is missing, which makes the base image: install Debian's package `debootstrap`",
-        )?;
+        let update_and_install = "apt-get -qq update && apt-get -qq -y install debootstrap";
+        let mut shell = Command::new("sh");
+        shell.args(["-c", update_and_install]);
+        command::output(shell.env("DEBIAN_FRONTEND", "noninteractive"))
+            .context("debootstrap is missing: install the package `debootstrap` of Debian")?;
     }
     println!("making {tag}, which takes half a minute");
     command::output(Command::new("sh").arg(recipe.join("build.sh")).arg(tag))?;
     Ok(())
 }
 
-fn install(package: &str) -> Result<()> {
-    command::output(Command::new("apt-get").args(["-qq", "update"]))?;
-    let mut apt_get = Command::new("apt-get");
-    apt_get.args(["-qq", "-y", "install", package]);
-    command::output(apt_get.env("DEBIAN_FRONTEND", "noninteractive"))?;
-    Ok(())
-}
-
 fn pull(image: &str) -> Result<()> {
     println!("pulling {image}");
-    command::output(docker().args(["pull", "--quiet", image])).with_context(|| {
-        format!("cannot pull `{image}`: without a registry leave out --official and {SOURCE_VARIABLE}")
+    docker(&["pull", "--quiet"], &[image]).with_context(|| {
+        format!("cannot pull `{image}`; without a registry, leave out --official and {SOURCE_VARIABLE}")
     })?;
     Ok(())
 }
 
 /// Builds a directory on a base image and answers the id of the image.
 fn build(directory: &Path, base: &str, options: &[&str]) -> Result<String> {
-    let mut build = docker();
-    build.args([
-        "build",
-        "--quiet",
-        "--force-rm",
-        "--build-arg",
-        &format!("BASE={base}"),
-    ]);
-    command::output(build.args(options).arg(directory))
+    let mut build = Command::new("docker");
+    build.args(["build", "--quiet", "--force-rm", "--build-arg"]);
+    build.arg(format!("BASE={base}")).args(options);
+    command::output(build.arg(directory))
 }
 
-/// The size of every image that Docker has, by its tag.
 fn sizes() -> Result<BTreeMap<String, String>> {
-    if !command::succeeds(docker().arg("--version")) {
-        bail!("docker is missing: install Debian's package `docker.io`");
+    let list = docker(&["images", "--format"], &["{{.Repository}}:{{.Tag}} {{.Size}}"]);
+    if list.is_err() && !command::succeeds(Command::new("docker").arg("--version")) {
+        bail!("docker is missing: install the package `docker.io` of Debian");
     }
-    let format = "{{.Repository}}:{{.Tag}} {{.Size}}";
-    let lines = command::output(docker().args(["images", "--format", format]))
-        .context("docker does not answer: start its daemon, and let this user talk to it")?;
-    let words = lines.lines().filter_map(|line| line.split_once(' '));
+    let list = list.context("docker does not answer: start its daemon, and let this user talk to it")?;
+    let words = list.lines().filter_map(|line| line.split_once(' '));
     Ok(words
         .map(|(tag, size)| (tag.to_owned(), size.to_owned()))
         .collect())
 }
 
-fn docker() -> Command {
-    Command::new("docker")
+fn docker(arguments: &[&str], more: &[&str]) -> Result<String> {
+    command::output(Command::new("docker").args(arguments).args(more))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
-    fn every_image_has_a_recipe_and_a_tag_of_its_own() {
+    fn every_image_has_a_recipe_and_its_own_digest() {
         let recipes = crate::workspace::root().join(RECIPES);
-        let tags = IMAGES.iter().map(|(name, _)| recipe_tag(&recipes, name).unwrap());
-        assert_eq!(
-            tags.collect::<std::collections::BTreeSet<_>>().len(),
-            IMAGES.len()
-        );
+        let digest = |(name, _): &(&str, &str)| {
+            let tag = recipe_tag(&recipes, name).unwrap();
+            tag.rsplit(':').next().unwrap().to_owned()
+        };
+        let digests: BTreeSet<String> = IMAGES.iter().map(digest).collect();
+        assert_eq!(digests.len(), IMAGES.len());
     }
 
     #[test]

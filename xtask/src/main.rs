@@ -8,6 +8,7 @@
     reason = "these commands talk to the developer who typed them"
 )]
 
+mod bench;
 mod ci;
 mod command;
 mod images;
@@ -42,6 +43,10 @@ const COMMANDS: &[(&str, &str)] = &[
         "images",
         "the container images of the databases and of the server, from Debian's packages where no registry is; see --help",
     ),
+    (
+        "bench",
+        "requests a second beside what the database and HTTP allow; see docs/benchmarks.md",
+    ),
     ("help", "this list"),
 ];
 
@@ -65,6 +70,7 @@ fn run() -> Result<()> {
         "python" | "e2e" => python::run(&Workspace::find()?, &rest),
         "schemathesis" => schemathesis::run(&Workspace::find()?, &rest),
         "images" => images::run(&Workspace::find()?, &rest),
+        "bench" => bench::run(&Workspace::find()?, &rest),
         "help" | "--help" | "-h" => {
             help();
             Ok(())

@@ -56,14 +56,7 @@ impl Server {
         let address = free_address()?;
         let log = directory.join("server.log");
         let log_file = File::create(&log).context("cannot create the server's log")?;
-        let mut command = Command::new(binary);
-        // A developer's own settings must not decide what a test run writes to.
-        for (name, _) in
-            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TREELINE_"))
-        {
-            command.env_remove(name);
-        }
-        let child = command
+        let child = program(binary)
             .args(["serve", "--listen", &address.to_string(), "--data-dir"])
             .arg(directory.join("data"))
             .args(options)
@@ -81,6 +74,13 @@ impl Server {
     /// `http://host:port`, without a slash at its end.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Ends it without a word, as a crash would.
+    pub(crate) fn end(&mut self) {
+        // It may have ended by itself; there is nobody left to tell either way.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     /// The last lines that it logged.
@@ -118,10 +118,24 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; there is nobody left to tell either way.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
     }
+}
+
+/// Has the server's own audit look for anything broken in what a server left under `directory`.
+pub(crate) fn check(binary: &Path, directory: &Path) -> Result<()> {
+    let mut audit = program(binary);
+    audit.args(["check", "--data-dir"]).arg(directory.join("data"));
+    command::run(&mut audit)
+}
+
+/// The server without a developer's own settings, which must not decide what a test run writes to.
+fn program(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TREELINE_")) {
+        command.env_remove(name);
+    }
+    command
 }
 
 /// A port that was free a moment ago.

@@ -42,11 +42,23 @@ impl LocalFiles {
         location: &str,
         call: impl FnOnce(&AllowedRoots, &str, &Path) -> Result<T> + Send + 'static,
     ) -> Result<T> {
+        self.run_unchecked(location, |roots, location, path| {
+            roots.check(path)?;
+            call(roots, location, path)
+        })
+        .await
+    }
+
+    /// Runs one call that asks the roots itself.
+    async fn run_unchecked<T: Send + 'static>(
+        &self,
+        location: &str,
+        call: impl FnOnce(&AllowedRoots, &str, &Path) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let roots = Arc::clone(&self.roots);
         let location = location.to_owned();
         let work = move || {
             let path = local_path(&location).ok_or_else(|| refused(&location, "is not on this machine"))?;
-            roots.check(&path)?;
             call(&roots, &location, &path)
         };
         match tokio::task::spawn_blocking(work).await {
@@ -74,25 +86,17 @@ impl LocationStore for LocalFiles {
     }
 
     async fn remove_tree(&self, location: &str) -> Result<()> {
-        self.run(location, |roots, location, path| {
-            if roots.is_root(path) {
-                return Err(refused(
-                    location,
-                    "is a root of this server, which no drop removes",
-                ));
-            }
-            remove_tree(location, path)
-        })
-        .await
+        self.run(location, |_, location, path| remove_tree(location, path))
+            .await
     }
 
     async fn remove_empty_dir(&self, location: &str) -> Result<bool> {
-        self.run(location, |roots, location, path| {
-            if roots.is_root(path) {
-                Ok(false)
-            } else {
-                remove_empty_dir(location, path)
+        self.run_unchecked(location, |roots, location, path| {
+            // Nothing of ours can be where nothing of ours may be.
+            if matches!(roots.check(path), Err(Error::Invalid { .. })) {
+                return Ok(false);
             }
+            remove_empty_dir(location, path)
         })
         .await
     }
@@ -130,7 +134,7 @@ fn make_dir(location: &str, path: &Path) -> Result<Made> {
                 Stat::File => return Err(refused(location, "is a file, not a directory")),
                 // A drop removed it since; so it is ours to make.
                 Stat::Absent if attempt < ATTEMPTS_MAX => {}
-                Stat::Absent => return Err(explain("make", location, &error)),
+                Stat::Absent => return Err(explain("make", location, &ErrorKind::ResourceBusy.into())),
             },
             // A drop removed the directory above between the two steps.
             Err(error) if error.kind() == ErrorKind::NotFound && attempt < ATTEMPTS_MAX => {}

@@ -4,7 +4,7 @@
 //! Between the check and the use somebody with an account on the machine could still swap a directory for a link;
 //! nothing here guards against people who can write to the disk themselves.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
 use treeline_core::Result;
@@ -73,7 +73,7 @@ pub struct AllowedRoots {
 }
 
 impl AllowedRoots {
-    /// With `roots`, locations are at or below one of them; without, anywhere but in the system's directories. Never
+    /// With `roots`, locations are below one of them (not a root itself: a drop would remove it); without, anywhere but in the system's directories. Never
     /// above, at or below `data_dir`, whatever the roots say: the catalog's own database is there.
     ///
     /// Looks at the disk once, so it belongs to the start of a program.
@@ -113,13 +113,6 @@ impl AllowedRoots {
         self.check_real(&real).map_err(|reason| refused(&shown, &reason))
     }
 
-    /// Whether the path is a root that an operator named. Filesets may be at a root, but their drop keeps it.
-    pub fn is_root(&self, path: &Path) -> bool {
-        self.roots
-            .as_ref()
-            .is_some_and(|roots| roots.iter().any(|root| root == path))
-    }
-
     fn check_text(&self, path: &Path) -> std::result::Result<(), String> {
         if !path.is_absolute()
             || path
@@ -137,7 +130,7 @@ impl AllowedRoots {
         }
         let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
         Err(format!(
-            "is outside the roots that this server allows: {}",
+            "is not below a root that this server allows: {}",
             roots.join(", ")
         ))
     }
@@ -175,7 +168,8 @@ impl AllowedRoots {
 /// Whether a root lets the path in. A root that is itself in the system's part of the machine was meant so; one that
 /// merely holds it, as `/` does, was not.
 fn grants(root: &Path, path: &Path) -> bool {
-    path.starts_with(root)
+    path != root
+        && path.starts_with(root)
         && (system_flaw(path).is_none() || (system_flaw(root).is_some() && root.parent().is_some()))
 }
 
@@ -193,18 +187,33 @@ fn system_flaw(path: &Path) -> Option<&'static str> {
 
 /// The canonical form of the nearest ancestor that exists (the path itself, perhaps), and the rest below it.
 /// [`ErrorKind::NotFound`] where that ancestor is a link that leads nowhere.
-fn real_path(path: &Path) -> std::io::Result<PathBuf> {
+fn real_path(path: &Path) -> io::Result<PathBuf> {
     for ancestor in path.ancestors() {
-        match ancestor.symlink_metadata() {
-            Ok(_) => {
-                let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
-                return Ok(join(&ancestor.canonicalize()?, rest));
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        if let Some(real) = real_if_there(ancestor)? {
+            let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
+            return Ok(join(&real, rest));
         }
     }
     Ok(path.to_owned())
+}
+
+/// The canonical form of a path; none where nothing is. A directory that goes away between the two looks must not
+/// pass for a link that leads nowhere, therefore it is looked for again.
+fn real_if_there(path: &Path) -> io::Result<Option<PathBuf>> {
+    const LOOKS_MAX: u32 = 10;
+    for _ in 0..LOOKS_MAX {
+        let is_link = match path.symlink_metadata() {
+            Ok(metadata) => metadata.is_symlink(),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match path.canonicalize() {
+            Ok(real) => return Ok(Some(real)),
+            Err(error) if error.kind() == ErrorKind::NotFound && !is_link => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(ErrorKind::ResourceBusy.into())
 }
 
 /// Joins without the slash that an empty rest would leave at the end.
@@ -302,17 +311,17 @@ mod tests {
     }
 
     #[test]
-    fn with_roots_only_what_is_at_or_below_one_of_them_is_allowed() {
+    fn with_roots_only_what_is_below_one_of_them_is_allowed() {
         let (_data, data) = directory();
         let (_files, files) = directory();
         let roots = AllowedRoots::new(Some(vec![files.join("one"), files.join("two")]), &data);
-        assert_eq!(roots.check(&files.join("one")), Ok(()));
+        assert_eq!(roots.check(&files.join("one/a")), Ok(()));
         assert_eq!(roots.check(&files.join("two/a/b")), Ok(()));
-        assert!(reason(&roots, files.join("three")).contains("outside the roots"));
-        assert!(reason(&roots, files.join("one-more")).contains("outside the roots"));
-        assert!(reason(&roots, &files).contains("outside the roots"));
-        assert!(reason(&roots, "/etc/a").contains("outside the roots"));
-        assert!(roots.is_root(&files.join("one")) && !roots.is_root(&files.join("one/a")));
+        assert!(reason(&roots, files.join("one")).contains("not below a root"));
+        assert!(reason(&roots, files.join("three")).contains("not below a root"));
+        assert!(reason(&roots, files.join("one-more")).contains("not below a root"));
+        assert!(reason(&roots, &files).contains("not below a root"));
+        assert!(reason(&roots, "/etc/a").contains("not below a root"));
     }
 
     #[test]

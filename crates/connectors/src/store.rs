@@ -23,7 +23,8 @@ pub trait LocationStore: fmt::Debug + Send + Sync {
     /// Removes the tree. Follows no symbolic link, and refuses a location that is one; absent is no error.
     async fn remove_tree(&self, location: &str) -> Result<()>;
 
-    /// Removes the directory only if it is empty; absent or non-empty is no error. Says whether it removed it.
+    /// Removes the directory only if it is empty. Absent, non-empty, or at a place that this store never touches is no
+    /// error: it tidies up where it can. Says whether it removed it.
     async fn remove_empty_dir(&self, location: &str) -> Result<bool>;
 
     /// One level, in byte order of the names. More than `entries_max` entries is an error that says so. A file is

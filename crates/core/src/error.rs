@@ -84,6 +84,9 @@ pub enum Error {
         /// The tag that the row has.
         actual: Option<EntityTag>,
     },
+    /// The client named this request with an idempotency key that it had used for another one (P11).
+    #[error("the idempotency key was used for another request")]
+    KeyReused,
     /// A lock or a deadlock was waited for past the bound; nothing was written.
     #[error("{operation} waited too long for others that write the same rows; try again")]
     Contended {
@@ -197,6 +200,7 @@ impl Error {
             | Error::InUse { .. }
             | Error::NotInUse { .. }
             | Error::PreconditionFailed { .. }
+            | Error::KeyReused
             | Error::Unsupported { .. }
             | Error::Forbidden { .. }
             | Error::Unauthenticated { .. }

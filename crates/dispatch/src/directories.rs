@@ -133,7 +133,11 @@ impl Directories {
 
     /// Does one claimed task and settles or releases it.
     async fn run(&self, task: &Task) -> Result<()> {
+        #[cfg(feature = "test-hooks")]
+        hold("purge.claimed", task).await?;
         let outcome = self.work(task).await;
+        #[cfg(feature = "test-hooks")]
+        hold("purge.removed", task).await?;
         metrics::counter!("treeline_directory_tasks_total", "outcome" => if outcome.is_ok() { "done" } else { "failed" })
             .increment(1);
         match outcome {
@@ -178,5 +182,15 @@ impl Directories {
                 }
             }
         }
+    }
+}
+
+/// The sync points of directory work are armed by the directory's own name, and stand in removals only.
+#[cfg(feature = "test-hooks")]
+async fn hold(point: &str, task: &Task) -> Result<()> {
+    let name = task.location.rsplit('/').next().unwrap_or_default();
+    match task.kind {
+        TaskKind::RemoveTree => treeline_storage::hooks::reach(point, name).await,
+        TaskKind::MakeDirectory | TaskKind::RemoveEmptyDirectory => Ok(()),
     }
 }

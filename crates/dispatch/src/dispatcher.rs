@@ -16,6 +16,9 @@ use crate::directories::Directories;
 use crate::settings::Settings;
 use crate::{guard, locations};
 
+/// How long an idempotency key is remembered, in milliseconds.
+const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1_000;
+
 /// Every operation of the catalog. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Dispatcher {
@@ -58,6 +61,9 @@ impl Dispatcher {
         path: &Path,
         payload: P,
     ) -> Result<Entity<P>> {
+        if let Some(answered) = self.store.recall_entity(context).await? {
+            return Ok(answered);
+        }
         let parent = self.parent(path).await?;
         let provider = payload
             .provider()
@@ -108,6 +114,9 @@ impl Dispatcher {
         path: &Path,
         changes: Vec<P::Change>,
     ) -> Result<Entity<P>> {
+        if let Some(answered) = self.store.recall_entity(context).await? {
+            return Ok(answered);
+        }
         let resolved = self.resolve(path).await?;
         let provider = resolved.provider();
         guard::check_changes::<P>(provider, &changes)?;
@@ -124,6 +133,9 @@ impl Dispatcher {
     /// [`Error::InUse`] and [`Error::NotEmpty`] without cascade; with a pinned version, [`Error::NotFound`] and
     /// [`Error::PreconditionFailed`]; [`Error::NotFound`] of a level above; [`Error::NotInUse`].
     pub async fn drop(&self, context: &WriteContext, path: &Path, mode: DropMode) -> Result<bool> {
+        if let Some(answered) = self.store.recall_drop(context).await? {
+            return Ok(answered);
+        }
         let resolved = match self.resolve_for_drop(path).await {
             Err(Error::NotFound {
                 what: treeline_core::Missing::Entity(kind),
@@ -148,6 +160,12 @@ impl Dispatcher {
         self.store.ping().await
     }
 
+    /// How many sessions of the database wait for a row lock.
+    #[cfg(feature = "test-hooks")]
+    pub async fn blocked(&self) -> Result<usize> {
+        self.store.blocked().await
+    }
+
     /// Sweeps unfinished tasks at start and periodically, and purges dropped rows past retention, until told to stop.
     pub async fn run_background(self, stop: CancellationToken) {
         let interval = Duration::from_millis(self.settings.sweep_interval_ms);
@@ -157,6 +175,9 @@ impl Dispatcher {
                 Ok(0) => {}
                 Ok(purged) => tracing::info!(purged, "purged dropped rows past retention"),
                 Err(error) => tracing::warn!(%error, "could not purge dropped rows"),
+            }
+            if let Err(error) = self.store.forget_keys(KEY_LIFE_MS).await {
+                tracing::warn!(%error, "could not forget old idempotency keys");
             }
             tokio::select! {
                 () = stop.cancelled() => return,

@@ -15,4 +15,4 @@ pub use filesets::NewFileset;
 pub use probe::TestConnection;
 pub use settings::Settings;
 pub use treeline_connectors::FileStat;
-pub use treeline_storage::{Precondition, WriteContext};
+pub use treeline_storage::{Idempotency, Precondition, WriteContext};

@@ -19,6 +19,9 @@ impl Dispatcher {
         model: &Path,
         version: ModelVersion,
     ) -> Result<Entity<ModelVersion>> {
+        if let Some(answered) = self.store.recall_entity(context).await? {
+            return Ok(answered);
+        }
         let resolved = self.resolve(model).await?;
         require_managed(resolved.provider(), Kind::ModelVersion)?;
         guard::check_version(&version)?;

@@ -43,6 +43,18 @@ pub trait Loader<T>: Send + Sync {
     fn load(&self) -> impl Future<Output = Result<Versioned<T>, Self::Error>> + Send;
 }
 
+impl<T, L: Loader<T>> Loader<T> for Arc<L> {
+    type Error = L::Error;
+
+    fn probe(&self) -> impl Future<Output = Result<u64, Self::Error>> + Send {
+        L::probe(self)
+    }
+
+    fn load(&self) -> impl Future<Output = Result<Versioned<T>, Self::Error>> + Send {
+        L::load(self)
+    }
+}
+
 /// A cached value (a connector handle, an authorization snapshot) with a version.
 ///
 /// ```
@@ -231,7 +243,7 @@ impl<T, L: Loader<T>> Deref for CellWriter<'_, T, L> {
 #[non_exhaustive]
 pub enum RefreshError<E> {
     /// The deadline passed in the queue, behind another writer or another refresh.
-    Busy(TimedOut<&'static str>),
+    Busy(Box<TimedOut<&'static str>>),
     /// The loader did not answer within the deadline.
     Hung {
         /// The deadline that passed.

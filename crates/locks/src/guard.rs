@@ -2,11 +2,10 @@
 
 use std::fmt;
 use std::task::{Poll, Waker};
-use std::time::Instant;
+use std::time::Duration;
 
-use crate::ask::Mode;
 use crate::names::NameLocks;
-use crate::report::{Outcome, Report};
+use crate::report::Report;
 
 /// Holds a key until it is dropped, on whichever thread that happens.
 ///
@@ -15,56 +14,44 @@ use crate::report::{Outcome, Report};
 pub struct Guard<'a, K> {
     pub(crate) locks: &'a NameLocks<K>,
     pub(crate) hash: u64,
-    pub(crate) serial: u64,
     pub(crate) id: u64,
-    pub(crate) mode: Mode,
-    /// Since when it waits; such a guard has not left this crate.
-    pub(crate) waits: Option<Instant>,
 }
 
-impl<K> Guard<'_, K> {
-    /// How the key is held.
-    #[must_use]
-    pub fn mode(&self) -> Mode {
-        self.mode
+impl<'a, K> Guard<'a, K> {
+    pub(crate) fn new(locks: &'a NameLocks<K>, hash: u64, id: u64) -> Self {
+        Self { locks, hash, id }
     }
 
-    pub(crate) fn poll_admitted(&self, waker: &Waker) -> Poll<()> {
+    /// How long it waited, once it holds the key.
+    pub(crate) fn poll_admitted(&self, waker: &Waker) -> Poll<Duration> {
         let mut table = self.locks.table(self.hash);
         let Some(slot) = table.slot(self) else {
             unreachable!("a slot lives as long as its claims")
         };
-        if slot.is_admitted(self.id) {
-            return Poll::Ready(());
-        }
-        let replaced = slot.wait(self.id, waker);
+        let polled = slot.poll(self.id, waker);
         drop(table);
-        drop(replaced);
-        Poll::Pending
+        polled.map_or(Poll::Pending, Poll::Ready)
     }
 
     /// None when the claim was served at the last moment: then it holds the key.
-    pub(crate) fn report_unless_admitted(&self) -> Option<Box<Report<K>>>
+    pub(crate) fn give_up(&self) -> Option<Report<K>>
     where
         K: Clone,
     {
         let mut table = self.locks.table(self.hash);
-        let slot = table.slot(self).filter(|slot| !slot.is_admitted(self.id))?;
-        Some(Box::new(Report::of(slot)))
+        let slot = table.slot(self)?;
+        slot.give_up(self.id).then(|| Report::of(slot))
     }
 }
 
 impl<K> Drop for Guard<'_, K> {
     fn drop(&mut self) {
         self.locks.leave(self);
-        if let Some(since) = self.waits {
-            self.locks.tell(self.mode, Outcome::Cancelled, since.elapsed());
-        }
     }
 }
 
 impl<K> fmt::Debug for Guard<'_, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Guard({:?})", self.mode)
+        f.write_str("Guard")
     }
 }

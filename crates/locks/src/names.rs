@@ -4,7 +4,6 @@
 //! looks the key up, and the slot goes in the section in which its last claim leaves. Nothing is counted apart from
 //! the queue, and no await, no wake-up and no foreign `drop` happens inside.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
@@ -12,21 +11,22 @@ use std::panic::Location;
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use hashbrown::{DefaultHashBuilder, HashTable};
+use hashbrown::DefaultHashBuilder;
+use hashbrown::hash_table::{Entry, HashTable};
 
 use crate::ask::{Ask, Mode};
 use crate::guard::Guard;
 use crate::report::{Claimant, Event, Outcome, Report, TimedOut};
 use crate::slot::{Claim, Slot};
-use crate::sync::{MODEL, Mutex, MutexGuard, lock, within};
+use crate::sync::{MODEL, Mutex, MutexGuard, give_turn, lock, within};
 
-/// What a shard keeps for its next keys: room in its table, and queues. More than this is given back.
+/// What a shard keeps for its next keys: room in its table, and slots with short queues. More is given back.
 const SPARE_KEYS: usize = 64;
-const SPARE_QUEUES: usize = 8;
+const SPARE_SLOTS: usize = 8;
 const SPARE_CLAIMS: usize = 16;
 
 /// A guard, or who holds the key instead.
-pub type Locked<'a, K> = Result<Guard<'a, K>, TimedOut<K>>;
+pub type Locked<'a, K> = Result<Guard<'a, K>, Box<TimedOut<K>>>;
 
 /// Fair read and write locks by key. A key that nobody holds or waits for takes no memory.
 ///
@@ -66,9 +66,9 @@ pub struct NameLocks<K> {
 struct Shard<K>(Mutex<Table<K>>);
 
 pub(crate) struct Table<K> {
-    slots: HashTable<Slot<K>>,
+    slots: HashTable<Box<Slot<K>>>,
     next_id: u64,
-    spare: Vec<VecDeque<Claim>>,
+    spare: Vec<Box<Slot<K>>>,
 }
 
 impl<K: Hash + Eq + Clone> NameLocks<K> {
@@ -100,7 +100,7 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
         &self,
         keys: impl IntoIterator<Item = (K, Mode)>,
         ask: impl Into<Ask>,
-    ) -> impl Future<Output = Result<Vec<Guard<'_, K>>, TimedOut<K>>>
+    ) -> impl Future<Output = Result<Vec<Guard<'_, K>>, Box<TimedOut<K>>>>
     where
         K: Ord,
     {
@@ -122,8 +122,10 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
     /// they were at different ones.
     #[must_use]
     pub fn snapshot(&self) -> Vec<Report<K>> {
-        let reports = |shard: &Shard<K>| lock(&shard.0).slots.iter().map(Report::of).collect::<Vec<_>>();
-        self.shards.iter().flat_map(reports).collect()
+        let queues = |shard: &Shard<K>| -> Vec<_> {
+            lock(&shard.0).slots.iter().map(|slot| Report::of(slot)).collect()
+        };
+        self.shards.iter().flat_map(queues).collect()
     }
 
     pub(crate) async fn acquire(
@@ -133,78 +135,80 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
         ask: Ask,
         site: &'static Location<'static>,
     ) -> Locked<'_, K> {
+        if !self.enabled {
+            return Ok(Guard::new(self, 0, 0));
+        }
         let timed_out = |report| {
             self.tell(mode, Outcome::TimedOut, ask.wait);
-            TimedOut {
+            Box::new(TimedOut {
                 mode,
                 wait: ask.wait,
                 report,
-            }
+            })
         };
-        let claimant = Claimant {
-            mode,
-            who: ask.who,
-            site,
-            since: Instant::now(),
-        };
-        let entered =
-            poll_fn(|cx| Poll::Ready(self.enter(key, claimant.clone(), ask.wait, cx.waker()))).await;
-        let mut guard = entered.map_err(timed_out)?;
+        let entered = poll_fn(|cx| Poll::Ready(self.enter(key, mode, &ask, site, cx.waker()))).await;
+        let (guard, holds) = entered.map_err(|report| timed_out(*report))?;
         let mut waited = Duration::ZERO;
-        if let Some(since) = guard.waits {
+        if !holds {
+            give_turn().await;
             let served = within(ask.wait, poll_fn(|cx| guard.poll_admitted(cx.waker()))).await;
-            let late = if served.is_none() {
-                guard.report_unless_admitted()
-            } else {
-                None
-            };
-            guard.waits = None;
-            if let Some(report) = late {
+            if served.is_none()
+                && let Some(report) = guard.give_up()
+            {
                 return Err(timed_out(report));
             }
-            waited = since.elapsed();
+            waited = served.unwrap_or(ask.wait);
         }
         self.tell(mode, Outcome::Locked, waited);
         Ok(guard)
     }
 
-    /// Finds or makes the key's slot and joins its queue, in one critical section.
+    /// Finds or makes the key's slot and joins its queue, in one critical section. Says whether the claim holds.
     fn enter(
         &self,
         key: &K,
-        claimant: Claimant,
-        wait: Duration,
+        mode: Mode,
+        ask: &Ask,
+        site: &'static Location<'static>,
         waker: &Waker,
-    ) -> Result<Guard<'_, K>, Box<Report<K>>> {
+    ) -> Result<(Guard<'_, K>, bool), Box<Report<K>>> {
         let hash = self.hasher.hash_one(key);
-        let Claimant {
-            mode, site, since, ..
-        } = claimant;
         let mut table = self.table(hash);
-        let id = table.next_id;
         table.next_id += 1;
-        let guard = |serial, waits| Guard {
-            locks: self,
-            hash,
-            serial,
-            id,
-            mode,
-            waits,
+        let Table {
+            slots,
+            next_id: id,
+            spare,
+        } = &mut *table;
+        let guard = || Guard::new(self, hash, *id);
+        let claim = |waker, told| {
+            let claimant = Claimant {
+                mode,
+                who: ask.who.clone(),
+                site,
+                since: None,
+            };
+            Claim {
+                id: *id,
+                claimant,
+                waker,
+                told,
+            }
         };
-        if !self.enabled {
-            return Ok(guard(id, None));
-        }
-        let claim = |keep: bool| Claim {
-            id,
-            claimant,
-            waker: keep.then(|| waker.clone()),
-        };
-        let Some(slot) = table.slots.find_mut(hash, |slot| slot.key == *key) else {
-            let claims = table.spare.pop().unwrap_or_default();
-            let mut slot = Slot::new(key.clone(), hash, id, claims);
-            slot.join(claim(self.checked));
-            table.slots.insert_unique(hash, slot, |slot| slot.hash);
-            return Ok(guard(id, None));
+        let mine = || self.checked.then(|| waker.clone());
+        let slot = match slots.entry(hash, |slot| slot.key == *key, |slot| slot.hash) {
+            Entry::Occupied(slot) => slot.into_mut(),
+            Entry::Vacant(place) => {
+                let mut slot = match spare.pop() {
+                    Some(slot) => slot,
+                    None => Box::new(Slot::new(key.clone())),
+                };
+                slot.key.clone_from(key);
+                slot.hash = hash;
+                slot.join(claim(mine(), true));
+                place.insert(slot);
+                return Ok((guard(), true));
+            }
         };
         let checked = self.checked && !waker.will_wake(Waker::noop());
         let holder = if checked { slot.held_by(waker) } else { None };
@@ -216,12 +220,14 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
             );
         }
         let open = slot.is_open(mode);
-        if !open && wait.is_zero() {
+        if open {
+            slot.join(claim(mine(), true));
+        } else if ask.wait.is_zero() {
             return Err(Box::new(Report::of(slot)));
+        } else {
+            slot.join(claim(Some(waker.clone()), false));
         }
-        let serial = slot.serial;
-        slot.join(claim(!open || self.checked));
-        Ok(guard(serial, (!open).then_some(since)))
+        Ok((guard(), open))
     }
 }
 
@@ -230,11 +236,8 @@ impl<K> NameLocks<K> {
     #[must_use]
     pub fn new() -> Self {
         let cores = std::thread::available_parallelism().map_or(4, usize::from);
-        Self::with_shards(if MODEL {
-            1
-        } else {
-            (4 * cores).next_power_of_two().max(16)
-        })
+        let shards = (4 * cores).next_power_of_two().max(16);
+        Self::with_shards(if MODEL { 1 } else { shards })
     }
 
     /// Tells the listener how each request ended, for metrics. It must be quick, and must not panic.
@@ -299,42 +302,48 @@ impl<K> NameLocks<K> {
     /// Takes the guard's claim out, wakes those who hold the key from now on, and drops what is foreign last.
     pub(crate) fn leave(&self, guard: &Guard<'_, K>) {
         let mut table = self.table(guard.hash);
-        let Some(slot) = table.slot(guard) else { return };
-        let (claim, woken) = slot.leave(guard.id);
-        let slot = if slot.is_empty() {
-            table.remove(guard)
+        let Ok(mut entry) = table.slots.find_entry(guard.hash, |slot| slot.has(guard.id)) else {
+            return;
+        };
+        let (claim, woken) = entry.get_mut().leave(guard.id);
+        let slot = if entry.get().is_empty() {
+            Some(entry.remove().0)
         } else {
             None
         };
+        let gone = slot.and_then(|slot| table.retire(slot));
         drop(table);
-        woken.into_iter().for_each(Waker::wake);
-        drop((claim, slot));
+        woken.1.into_iter().chain(woken.0).for_each(Waker::wake);
+        if let Some(Claim {
+            claimant,
+            told: false,
+            ..
+        }) = &claim
+        {
+            let waited = claimant.since.map_or(Duration::ZERO, |since| since.elapsed());
+            self.tell(claimant.mode, Outcome::Cancelled, waited);
+        }
+        drop((claim, gone));
     }
 }
 
 impl<K> Table<K> {
-    /// By identity, not by key: a later slot of the same key is somebody else's.
     pub(crate) fn slot(&mut self, guard: &Guard<'_, K>) -> Option<&mut Slot<K>> {
         self.slots
-            .find_mut(guard.hash, |slot| slot.serial == guard.serial)
+            .find_mut(guard.hash, |slot| slot.has(guard.id))
+            .map(|slot| &mut **slot)
     }
 
-    /// The key goes to the caller, who drops it outside; the queue's memory stays for the next key.
-    fn remove(&mut self, guard: &Guard<'_, K>) -> Option<K> {
-        let slot = self
-            .slots
-            .find_entry(guard.hash, |slot| slot.serial == guard.serial)
-            .ok()?
-            .remove()
-            .0;
+    /// Keeps a little memory for the next keys, and hands out what is too much.
+    fn retire(&mut self, slot: Box<Slot<K>>) -> Option<Box<Slot<K>>> {
         if self.slots.capacity() > SPARE_KEYS && self.slots.len() * 8 < self.slots.capacity() {
             self.slots.shrink_to(self.slots.len() * 2, |slot| slot.hash);
         }
-        let (key, claims) = slot.into_parts();
-        if self.spare.len() < SPARE_QUEUES && claims.capacity() <= SPARE_CLAIMS {
-            self.spare.push(claims);
+        if self.spare.len() == SPARE_SLOTS || slot.capacity() > SPARE_CLAIMS {
+            return Some(slot);
         }
-        Some(key)
+        self.spare.push(slot);
+        None
     }
 }
 

@@ -22,8 +22,9 @@ pub struct Claimant {
     pub who: Option<Arc<str>>,
     /// The line of code that asked.
     pub site: &'static Location<'static>,
-    /// Since when it has held the key, or waited for it.
-    pub since: Instant,
+    /// Since when it has waited; for a holder, since when it is known to hold: it got the key after a wait then, or
+    /// somebody began to wait for it. None for a holder that nobody has waited for.
+    pub since: Option<Instant>,
 }
 
 /// The queue of one key at one moment.
@@ -51,7 +52,7 @@ pub struct TimedOut<K> {
     /// The deadline that passed.
     pub wait: Duration,
     /// The queue when it passed. The one who gives up may still be among its waiters.
-    pub report: Box<Report<K>>,
+    pub report: Report<K>,
 }
 
 /// What a listener hears. It runs in the caller's task, outside every lock of this crate.
@@ -94,13 +95,10 @@ impl<K: Clone> Report<K> {
 impl fmt::Display for Claimant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = self.who.as_deref().unwrap_or("somebody");
-        write!(
-            f,
-            "{who} ({:?} at {}, for {:?})",
-            self.mode,
-            self.site,
-            self.since.elapsed()
-        )
+        write!(f, "{who} ({:?} at {}", self.mode, self.site)?;
+        self.since
+            .map_or(Ok(()), |since| write!(f, ", for {:?}", since.elapsed()))?;
+        f.write_str(")")
     }
 }
 
@@ -112,7 +110,7 @@ impl<K: fmt::Debug> fmt::Display for TimedOut<K> {
             holder_count,
             waiter_count,
             ..
-        } = &*self.report;
+        } = &self.report;
         write!(f, "no {:?} lock on {key:?} within {:?}", self.mode, self.wait)?;
         holders
             .iter()

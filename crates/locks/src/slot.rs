@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::task::Waker;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::ask::Mode;
 use crate::report::Claimant;
@@ -18,28 +18,36 @@ pub(crate) struct Claim {
     pub(crate) claimant: Claimant,
     /// Called when the claim is admitted. A debug build keeps it to know the task that holds the key.
     pub(crate) waker: Option<Waker>,
+    /// Whether the asker knows how its request ended; if not, it was cancelled.
+    pub(crate) told: bool,
 }
 
-/// A key that somebody holds or waits for.
+/// Those who moved up. There is mostly one, who needs no memory.
+pub(crate) type Woken = (Option<Waker>, Vec<Waker>);
+
+/// A key that somebody holds or waits for, or, with an empty queue, the memory for the next one.
 pub(crate) struct Slot<K> {
     pub(crate) key: K,
     pub(crate) hash: u64,
-    /// The id of the claim that made the slot: a later slot of the same key has another one.
-    pub(crate) serial: u64,
     /// How many claims from the front hold the key.
     admitted: usize,
     claims: VecDeque<Claim>,
 }
 
 impl<K> Slot<K> {
-    pub(crate) fn new(key: K, hash: u64, serial: u64, claims: VecDeque<Claim>) -> Self {
+    pub(crate) fn new(key: K) -> Self {
         Self {
             key,
-            hash,
-            serial,
+            hash: 0,
             admitted: 0,
-            claims,
+            claims: VecDeque::new(),
         }
+    }
+
+    /// Whether this claim is in the queue. Claims have ids of their own, so this tells a slot from a later one of
+    /// the same key, which is somebody else's.
+    pub(crate) fn has(&self, id: u64) -> bool {
+        self.position(id).is_some()
     }
 
     /// Whether a claim that joins now would hold the key at once: nobody waits, and the holders share it.
@@ -47,51 +55,69 @@ impl<K> Slot<K> {
         self.admitted == self.claims.len() && self.shares(mode)
     }
 
-    /// Joins the end of the queue. True when the claim holds the key at once.
-    pub(crate) fn join(&mut self, claim: Claim) -> bool {
-        let open = self.is_open(claim.claimant.mode);
+    /// Joins the end of the queue.
+    pub(crate) fn join(&mut self, claim: Claim) {
+        self.admitted += usize::from(self.is_open(claim.claimant.mode));
         self.claims.push_back(claim);
-        self.admitted += usize::from(open);
-        open
     }
 
-    pub(crate) fn is_admitted(&self, id: u64) -> bool {
-        self.position(id).is_some_and(|index| index < self.admitted)
-    }
-
-    /// This waker is called when the claim is admitted. The one that it replaces is handed out: its drop is foreign
-    /// code, which must not run in a critical section.
-    pub(crate) fn wait(&mut self, id: u64, waker: &Waker) -> Option<Waker> {
-        let index = self.position(id)?;
-        let known = &mut self.claims[index].waker;
-        if known.as_ref().is_some_and(|known| known.will_wake(waker)) {
+    /// How long the claim waited, once it holds the key. Until then this waker is called when it does; the one that
+    /// it replaces is handed out, for its drop is foreign code, which must not run in a critical section.
+    ///
+    /// The clock is read only here, where somebody waits: it would be a fifth of the price of a free key.
+    pub(crate) fn poll(&mut self, id: u64, waker: &Waker) -> Result<Duration, Option<Waker>> {
+        let index = self.position(id).ok_or(None)?;
+        let claim = &mut self.claims[index];
+        if index < self.admitted {
+            claim.told = true;
+            let Some(asked) = claim.claimant.since else {
+                return Ok(Duration::ZERO);
+            };
+            let now = Instant::now();
+            claim.claimant.since = Some(now);
+            return Ok(now - asked);
+        }
+        let known = claim.waker.as_ref().is_some_and(|known| known.will_wake(waker));
+        let replaced = if known {
             None
         } else {
-            known.replace(waker.clone())
-        }
+            claim.waker.replace(waker.clone())
+        };
+        let now = *claim.claimant.since.get_or_insert_with(Instant::now);
+        self.claims[0].claimant.since.get_or_insert(now);
+        Err(replaced)
     }
 
-    /// Takes the claim out, whether it holds or waits, and lets those behind it move up. The claim and the wakers
-    /// of those who moved up are foreign code too.
-    pub(crate) fn leave(&mut self, id: u64) -> (Option<Claim>, Vec<Waker>) {
+    /// False when the claim was served at the last moment: then it holds the key.
+    pub(crate) fn give_up(&mut self, id: u64) -> bool {
         let Some(index) = self.position(id) else {
-            return (None, Vec::new());
+            return false;
+        };
+        self.claims[index].told = true;
+        index >= self.admitted
+    }
+
+    /// Takes the claim out, whether it holds or waits, and lets those behind it move up. The wakers of those who
+    /// moved up, like the claim's own, are foreign code.
+    pub(crate) fn leave(&mut self, id: u64) -> (Option<Claim>, Woken) {
+        let mut woken = Woken::default();
+        let Some(index) = self.position(id) else {
+            return (None, woken);
         };
         let gone = self.claims.remove(index);
         self.admitted -= usize::from(index < self.admitted);
-        let mut woken = Vec::new();
         while self
             .claims
             .get(self.admitted)
             .is_some_and(|next| self.shares(next.claimant.mode))
         {
             let next = &mut self.claims[self.admitted];
-            next.claimant.since = Instant::now();
-            woken.extend(if cfg!(debug_assertions) {
+            let waker = if cfg!(debug_assertions) {
                 next.waker.clone()
             } else {
                 next.waker.take()
-            });
+            };
+            woken.1.extend(std::mem::replace(&mut woken.0, waker));
             self.admitted += 1;
         }
         (gone, woken)
@@ -99,6 +125,10 @@ impl<K> Slot<K> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.claims.is_empty()
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.claims.capacity()
     }
 
     pub(crate) fn holders(&self) -> impl ExactSizeIterator<Item = &Claimant> {
@@ -116,11 +146,6 @@ impl<K> Slot<K> {
         found.map(|claim| &claim.claimant)
     }
 
-    /// The key, and the queue's memory for the next slot.
-    pub(crate) fn into_parts(self) -> (K, VecDeque<Claim>) {
-        (self.key, self.claims)
-    }
-
     /// The one rule of exclusion.
     fn shares(&self, mode: Mode) -> bool {
         let held = self.claims.front().map(|first| first.claimant.mode);
@@ -128,6 +153,9 @@ impl<K> Slot<K> {
     }
 
     fn position(&self, id: u64) -> Option<usize> {
+        if self.claims.front()?.id == id {
+            return Some(0);
+        }
         self.claims.binary_search_by_key(&id, |claim| claim.id).ok()
     }
 }

@@ -20,6 +20,10 @@ struct Cli {
     command: Option<Command>,
     #[command(flatten)]
     options: Options,
+    /// Where tests drive this test build
+    #[cfg(feature = "test-hooks")]
+    #[arg(long, env = "TREELINE_TEST_LISTEN", global = true)]
+    test_listen: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Subcommand)]
@@ -54,6 +58,8 @@ pub fn main() -> ExitCode {
 type Failure = Box<dyn std::error::Error>;
 
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    #[cfg(feature = "test-hooks")]
+    crate::hooks::remember(cli.test_listen);
     let config = Config::load(cli.options)?;
     logging::install(&config.log_level, config.log_format)?;
     for warning in &config.warnings {
@@ -82,6 +88,8 @@ async fn serve(config: &Config) -> Result<ExitCode, Failure> {
     let server = Server::open(config).await?;
     let address = server.address()?;
     tracing::info!(%address, database = %config.database, version = VERSION, "treeline listens");
+    #[cfg(feature = "test-hooks")]
+    crate::hooks::listen(server.dispatcher().clone()).await?;
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     server.run(stop).await;

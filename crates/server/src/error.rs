@@ -255,6 +255,7 @@ fn refusal(asked: Asked, error: Error) -> Refusal {
             versions: Some(Disputed { expected, actual }),
             ..optimistic_lock(message)
         },
+        Error::KeyReused => Refusal::invalid(message).with_status(StatusCode::UNPROCESSABLE_ENTITY),
         Error::Contended { .. } => Refusal {
             retryable: true,
             versions: Some(Disputed {

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use treeline_core::{Error, Kind, Path};
 use treeline_dispatch::{Precondition, WriteContext};
 
-use crate::app::App;
+use crate::app::{App, Limits};
 use crate::error::Refusal;
 use crate::{auth, conditional, negotiate};
 
@@ -123,6 +123,7 @@ impl<S: Sync> FromRequestParts<S> for Write {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Write, Refusal> {
         let headers = &parts.headers;
         let mut context = WriteContext::new(auth::principal(headers)?, request_id(headers));
+        context.idempotency = parts.extensions.get().cloned();
         if parts.method == Method::POST {
             return Ok(Write {
                 context,
@@ -181,15 +182,7 @@ impl<T: DeserializeOwned> FromRequest<App> for OptionalJson<T> {
             discard(&parts.headers, body, limits.body_bytes_max).await;
             return Err(refusal);
         }
-        let bytes = match tokio::time::timeout(
-            limits.body_read_max,
-            read(&parts.headers, body, limits.body_bytes_max),
-        )
-        .await
-        {
-            Ok(bytes) => bytes?,
-            Err(_) => return Err(Refusal::too_slow()),
-        };
+        let bytes = read_within(&parts.headers, body, &limits).await?;
         if bytes.is_empty() {
             return Ok(OptionalJson(None));
         }
@@ -201,6 +194,12 @@ impl<T: DeserializeOwned> FromRequest<App> for OptionalJson<T> {
             ))
         })
     }
+}
+
+/// Reads a body within the limits of size and time.
+pub(crate) async fn read_within(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Refusal> {
+    let reading = read(headers, body, limits.body_bytes_max);
+    tokio::time::timeout(limits.body_read_max, reading).await.unwrap_or_else(|_| Err(Refusal::too_slow()))
 }
 
 /// Reads a body up to the limit.

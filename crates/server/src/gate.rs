@@ -23,7 +23,7 @@ use tracing::Instrument;
 use crate::app::App;
 use crate::error::Refusal;
 use crate::extract::{REQUEST_ID, decode, discard};
-use crate::{auth, negotiate};
+use crate::{auth, idempotency, negotiate};
 
 /// Takes a request through all of the above.
 pub(crate) async fn gate(State(app): State<App>, mut request: Request, next: Next) -> Response {
@@ -80,6 +80,15 @@ fn check(request: &Request) -> Result<(), Refusal> {
 
 async fn take_turn(app: &App, request: Request, next: Next) -> Response {
     let work = async {
+        let is_write = request.method() != Method::GET && request.method() != Method::HEAD;
+        let request = if is_write {
+            match idempotency::mark(request, &app.limits()).await {
+                Ok(request) => request,
+                Err(refusal) => return refusal.into_response(),
+            }
+        } else {
+            request
+        };
         let Ok(_turn) = app.turns().acquire().await else {
             return Refusal::timed_out("the server is shutting down").into_response();
         };

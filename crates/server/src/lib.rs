@@ -11,6 +11,8 @@ mod app;
 mod router;
 
 mod gate;
+#[cfg(feature = "test-hooks")]
+mod hooks;
 mod metrics;
 mod operations;
 
@@ -22,6 +24,7 @@ mod system;
 
 mod auth;
 mod conditional;
+mod idempotency;
 mod extract;
 mod negotiate;
 
@@ -29,7 +32,10 @@ mod envelope;
 mod error;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
 pub use app::{App, Limits};
-pub use config::{Config, ConfigError, LogFormat, Options};
+pub use config::{Config, ConfigError, Database, LogFormat, Options};
 pub use router::router;
 pub use serve::{Server, StartError};

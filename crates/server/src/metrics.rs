@@ -11,16 +11,19 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use metrics::{Counter, Histogram};
-use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
-use crate::operations::operations;
+use crate::operations::{Operation, PATH_ALIASES, operations};
 
 const REQUESTS: &str = "treeline_http_requests_total";
 const DURATION: &str = "treeline_http_request_duration_seconds";
 const BUILD: &str = "treeline_build_info";
 
-/// In seconds. Few, because there is one set for each operation.
-const BUCKETS: [f64; 8] = [0.000_25, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
+/// For times, in seconds. Few, because there is one set for each operation.
+const SECONDS: [f64; 8] = [0.000_25, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
+
+/// For everything else that is observed, which are counts.
+const COUNTS: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
 
 /// What a request is counted under that no operation matches.
 const UNMATCHED: &str = "unmatched";
@@ -39,9 +42,11 @@ pub(crate) fn install() {
 }
 
 fn recorder() -> Result<PrometheusHandle, BuildError> {
-    let handle = PrometheusBuilder::new()
-        .set_buckets(&BUCKETS)?
-        .install_recorder()?;
+    let times = Matcher::Suffix("_seconds".to_owned());
+    let builder = PrometheusBuilder::new()
+        .set_buckets(&COUNTS)?
+        .set_buckets_for_metric(times, &SECONDS)?;
+    let handle = builder.install_recorder()?;
     metrics::describe_counter!(REQUESTS, "Requests answered, by operation, method and status.");
     metrics::describe_histogram!(DURATION, "From the head of a request to its answer, in seconds.");
     metrics::describe_gauge!(BUILD, "1; the labels say which build this is.");
@@ -93,9 +98,15 @@ const STATUSES: [u16; 17] = [
 impl HttpMetrics {
     pub(crate) fn new() -> HttpMetrics {
         let mut by_path: HashMap<String, Vec<OperationMetrics>> = HashMap::new();
+        let mut add = |path: &str, operation: &Operation| {
+            let metrics = OperationMetrics::new(operation.id.clone(), operation.method.clone());
+            by_path.entry(path.to_owned()).or_default().push(metrics);
+        };
         for operation in operations() {
-            let metrics = OperationMetrics::new(operation.id, operation.method);
-            by_path.entry(operation.path).or_default().push(metrics);
+            add(&operation.path, &operation);
+            for (alias, _) in PATH_ALIASES.iter().filter(|(_, path)| *path == operation.path) {
+                add(alias, &operation);
+            }
         }
         HttpMetrics {
             by_path,

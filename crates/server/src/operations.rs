@@ -80,7 +80,15 @@ pub(crate) fn alias_item() -> String {
     format!("{}/aliases/{{alias}}", item(Kind::Model))
 }
 
-/// All of them. The aliases of a path (`/health` for `/api/health`) are no operations of their own.
+/// Other paths of the same operations: probes look for them at the root.
+pub(crate) const PATH_ALIASES: [(&str, &str); 4] = [
+    ("/health", "/api/health"),
+    ("/health/live", "/api/health/live"),
+    ("/health/ready", "/api/health/ready"),
+    ("/health.html", "/api/health"),
+];
+
+/// All of them. An alias of a path is no operation of its own.
 pub(crate) fn operations() -> Vec<Operation> {
     let mut all = Vec::new();
     for kind in Kind::all() {

@@ -42,10 +42,10 @@ pub enum StartError {
         reason: String,
     },
     /// The database cannot be opened.
-    #[error("the database {url} cannot be used: {reason}")]
+    #[error("the database {database} cannot be used: {reason}")]
     Database {
-        /// Which.
-        url: String,
+        /// Which, without its password.
+        database: String,
         /// What the store says.
         reason: String,
     },
@@ -88,6 +88,12 @@ impl Server {
     /// Where it listens; the port is a real one also where 0 was configured.
     pub fn address(&self) -> io::Result<std::net::SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// What test hooks ask about the database.
+    #[cfg(feature = "test-hooks")]
+    pub(crate) fn dispatcher(&self) -> &treeline_dispatch::Dispatcher {
+        self.app.dispatcher()
     }
 
     /// Serves until the token is cancelled, then ends what was begun.
@@ -153,7 +159,7 @@ pub(crate) fn database_error(config: &Config, error: &treeline_core::Error) -> S
         error => error.to_string(),
     };
     StartError::Database {
-        url: config.database.clone(),
+        database: config.database.to_string(),
         reason,
     }
 }

@@ -1,6 +1,6 @@
 //! How the server gets at what is below it: the store and the dispatcher, made from the configuration.
 
-use treeline_core::Result;
+use treeline_core::{Error, Result};
 use treeline_dispatch::{Dispatcher, Settings};
 use treeline_storage::{Finding, MigrateReport, Store, StoreOptions};
 
@@ -25,27 +25,36 @@ pub(crate) async fn migrate(config: &Config) -> Result<MigrateReport> {
 
 /// What is wrong with the database.
 pub(crate) async fn check(config: &Config) -> Result<Vec<Finding>> {
-    Store::open(store_options(config)).await?.check().await
+    existing(config).await?.check().await
 }
 
 /// Every row as a JSON line.
 pub(crate) async fn dump(config: &Config) -> Result<String> {
-    Store::open(store_options(config)).await?.dump().await
+    existing(config).await?.dump().await
 }
 
 /// Purges dropped rows past retention; answers how many.
 pub(crate) async fn gc(config: &Config) -> Result<u64> {
-    Store::open(store_options(config))
-        .await?
-        .purge(config.retention_ms)
-        .await
+    existing(config).await?.purge(config.retention_ms).await
+}
+
+/// Opens a database that is there. To audit one that a mistyped path has just made would find nothing wrong.
+async fn existing(config: &Config) -> Result<Store> {
+    if let Some(file) = config.database.file().filter(|file| !file.exists()) {
+        let reason = format!("there is no file `{}`", file.display());
+        return Err(Error::Unavailable { reason });
+    }
+    Store::open(store_options(config)).await
 }
 
 fn store_options(config: &Config) -> StoreOptions {
     StoreOptions {
+        password: config.database.password().map(str::to_owned),
+        connections_max: config.database.connections_max,
+        acquire_ms_max: config.database.acquire_ms_max,
         occ_retries_max: config.occ_retries_max,
         operation_ms_max: config.operation_ms_max,
         task_lease_ms: config.task_lease_ms,
-        ..StoreOptions::new(config.database.clone())
+        ..StoreOptions::new(config.database.url())
     }
 }

@@ -16,6 +16,8 @@ use treeline_core::{EntityTag, Error, Kind, Name, Operation, Path};
 use crate::context::WriteContext;
 use crate::failure::{Clash, Failure};
 use crate::feed::{self, Entry};
+use crate::hooks::{mutant, sync_point};
+use crate::idempotency::{self, Unchanged};
 use crate::lock::{self, Parent};
 use crate::record::{self, Record};
 use crate::resolve::Resolved;
@@ -55,15 +57,21 @@ pub(crate) async fn alter(
         .precondition
         .check(resolved.leaf.kind, &path, resolved.tag())?;
     let next = change(&resolved.leaf)?;
+    let renames = next.name != resolved.leaf.name;
+    sync_point!(
+        if renames { "rename.resolved" } else { "update.read" },
+        resolved.leaf.name.as_str()
+    );
     if !next.changes(&resolved.leaf) {
-        return Ok(resolved.leaf.clone());
+        return idempotency::write(backend, context, Unchanged(resolved.leaf.clone())).await;
     }
+    let stale = next.clone();
     let first = CompareAndSet {
         context: context.clone(),
         resolved: Arc::clone(resolved),
         next,
     };
-    match backend.write(first).await {
+    match idempotency::write(backend, context, first).await {
         Err(Failure::Lost) => {}
         settled => return settled,
     }
@@ -76,8 +84,9 @@ pub(crate) async fn alter(
             context: context.clone(),
             resolved: Arc::clone(resolved),
             change: Arc::clone(&change),
+            stale: stale.clone(),
         };
-        match backend.write(again).await {
+        match idempotency::write(backend, context, again).await {
             Err(Failure::Lost) => count_conflict(resolved.leaf.kind),
             settled => return settled,
         }
@@ -125,6 +134,8 @@ struct LockAndSet {
     context: WriteContext,
     resolved: Arc<Resolved>,
     change: Change,
+    /// What the first attempt had computed; used by a mutant only.
+    stale: Next,
 }
 
 #[async_trait]
@@ -134,7 +145,12 @@ impl Work for LockAndSet {
 
     async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Record, Failure> {
         let record = lock::row_alter(transaction, &self.resolved).await?;
-        let next = (self.change)(&record)?;
+        sync_point!("update.reread", record.name.as_str());
+        let next = if mutant("m-delta") {
+            self.stale.clone()
+        } else {
+            (self.change)(&record)?
+        };
         if !next.changes(&record) {
             return Ok(record);
         }
@@ -157,6 +173,7 @@ async fn set(
     let renames = next.name != record.name;
     if renames {
         lock::parent_alter(transaction, &Parent::above(resolved)).await?;
+        sync_point!("rename.parents_locked", record.name.as_str());
     }
     let path = resolved.path().renamed(next.name.clone());
     compare_and_set(transaction, context, record, next, &path).await?;
@@ -192,6 +209,14 @@ async fn set(
         },
     )
     .await?;
+    sync_point!(
+        if renames {
+            "rename.written"
+        } else {
+            "update.written"
+        },
+        record.name.as_str()
+    );
     let mut written = record.clone();
     written.version = version;
     written.name = next.name.clone();

@@ -395,3 +395,20 @@ fn json(value: Value) -> serde_json::Value {
         Value::Null => serde_json::Value::Null,
     }
 }
+
+/// Counts the sessions that wait for a row lock.
+#[cfg(feature = "test-hooks")]
+pub(crate) struct CountBlocked;
+
+#[cfg(feature = "test-hooks")]
+#[async_trait]
+impl Work for CountBlocked {
+    type Output = usize;
+    const NAME: &'static str = "count_blocked";
+
+    async fn run(&self, transaction: &mut Transaction<'_>) -> Result<usize, Failure> {
+        let row = transaction.row(&check::COUNT_BLOCKED, &[]).await?;
+        let count = row.map(|row| row.int(0)).transpose()?.unwrap_or(0);
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+}

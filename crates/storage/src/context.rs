@@ -13,6 +13,17 @@ pub struct WriteContext {
     pub request_id: String,
     /// What must hold of the row for the write to happen at all.
     pub precondition: Precondition,
+    /// The client's name for this request, if it gave one.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// A client's name for one request, so that a repeat has the same outcome instead of a second effect (P11).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idempotency {
+    /// Unique for the principal, as long as the server remembers it; at most 256 characters.
+    pub key: String,
+    /// Equal for equal requests; at most 128 characters.
+    pub fingerprint: String,
 }
 
 impl WriteContext {
@@ -22,6 +33,7 @@ impl WriteContext {
             principal: principal.into(),
             request_id: request_id.into(),
             precondition: Precondition::None,
+            idempotency: None,
         }
     }
 

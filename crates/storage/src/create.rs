@@ -13,6 +13,7 @@ use treeline_core::{Audit, EntityId, Error, Kind, Name, Operation, Path, Provide
 use crate::context::WriteContext;
 use crate::failure::{Clash, Failure};
 use crate::feed::{self, Entry};
+use crate::hooks::{mutant, sync_point};
 use crate::ids::Ids;
 use crate::lock::{self, LockedParent, Parent};
 use crate::record::Record;
@@ -62,10 +63,16 @@ impl Work for Create {
     async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Created, Failure> {
         let parent = lock::parent_shared(transaction, &self.parent).await?;
         parent.require_in_use()?;
+        sync_point!("create.parent_locked", self.row.name.as_str());
         for place in &self.locations {
             if tasks::removal_overlaps(transaction, &place.location).await? {
                 return Ok(Created::Blocked);
             }
+        }
+        if mutant("m-strict-insert")
+            && let Some(record) = self.take_over(transaction, &parent).await?
+        {
+            return Ok(Created::Done(record, Vec::new()));
         }
         let id = self.ids.next()?;
         let metalake_id = self.metalake_id.unwrap_or(id);
@@ -87,6 +94,7 @@ impl Work for Create {
         }
         let names = feed::names(&self.path);
         append_created(transaction, &self.context, &record, &names).await?;
+        sync_point!("create.inserted", self.row.name.as_str());
         Ok(Created::Done(record, claimed))
     }
 
@@ -95,6 +103,24 @@ impl Work for Create {
             Created::Done(record, _) => Some(self.context.proof(record.id, record.version)),
             Created::Blocked => None,
         }
+    }
+}
+
+impl Create {
+    /// What a create must never do, for a mutant: find a live row of the name and write over it.
+    async fn take_over(
+        &self,
+        transaction: &mut Transaction<'_>,
+        parent: &LockedParent,
+    ) -> Result<Option<Record>, Failure> {
+        let values = [parent.id.into(), self.row.kind.as_str().into()];
+        for row in transaction.rows(&entity::LIST_ENTITIES, &values).await? {
+            let record = Record::decode(row)?;
+            if record.name == self.row.name {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Dialect {
     pub(crate) begin_write: &'static str,
     /// Begins a transaction that reads many rows as of one moment.
     pub(crate) begin_snapshot: &'static str,
+    /// Counts the sessions of this database that wait for a row lock, for tests.
+    pub(crate) count_blocked: &'static str,
 }
 
 /// What an error of the driver itself stands for, when no server has said anything.

@@ -18,8 +18,9 @@ use treeline_core::{EntityId, EntityTag, Error, Kind, Operation, Version};
 use crate::context::WriteContext;
 use crate::failure::Failure;
 use crate::feed::{self, Entry};
+use crate::hooks::sync_point;
 use crate::ids::Ids;
-use crate::lock;
+use crate::lock::{self, LockedRow};
 use crate::record;
 use crate::resolve::Resolved;
 use crate::side;
@@ -67,6 +68,7 @@ impl Work for Drop {
         let Some(row) = lock::row_drop(transaction, resolved).await? else {
             return self.gone();
         };
+        sync_point!("drop.locked", resolved.path().name().as_str());
         let tag = EntityTag {
             id: resolved.id(),
             version: row.version,
@@ -75,12 +77,7 @@ impl Work for Drop {
         if self.rule.require_disabled && row.in_use {
             return Err(Failure::Answer(Error::InUse { kind, path }));
         }
-        if !self.rule.cascade
-            && transaction
-                .row(&entity::FIND_CHILD, &[resolved.id().into()])
-                .await?
-                .is_some()
-        {
+        if !self.rule.cascade && self.has_child(transaction, &row).await? {
             return Err(Failure::Answer(Error::NotEmpty { kind, path }));
         }
         let names = resolved
@@ -102,6 +99,7 @@ impl Work for Drop {
         {
             levels.push(below);
         }
+        sync_point!("drop.children_checked", resolved.path().name().as_str());
         for level in levels.iter().rev() {
             self.drop_level(transaction, level).await?;
         }
@@ -109,6 +107,7 @@ impl Work for Drop {
             let task = NewTask::remove_empty_directory(resolved.id(), location.clone());
             tasks::insert_free(transaction, &self.ids, task).await?;
         }
+        sync_point!("drop.written", resolved.path().name().as_str());
         Ok(Some(row.version.next()))
     }
 
@@ -118,6 +117,18 @@ impl Work for Drop {
 }
 
 impl Drop {
+    async fn has_child(&self, transaction: &mut Transaction<'_>, row: &LockedRow) -> Result<bool, Failure> {
+        match row.has_child {
+            Some(seen_with_the_lock) => Ok(seen_with_the_lock),
+            None => {
+                let child = transaction
+                    .row(&entity::FIND_CHILD, &[self.resolved.id().into()])
+                    .await?;
+                Ok(child.is_some())
+            }
+        }
+    }
+
     /// Somebody else dropped or renamed it between the look and the lock.
     fn gone(&self) -> Result<Option<Version>, Failure> {
         if self.context.precondition.is_some() {

@@ -34,6 +34,8 @@ pub(crate) enum Clash {
     Id,
     /// A live version with that alias (INV-7).
     Alias,
+    /// A request that used that idempotency key (P11).
+    Key,
     /// Any other key.
     Other,
 }

@@ -8,6 +8,7 @@ mod resolve;
 mod alter;
 mod create;
 mod drop;
+mod idempotency;
 mod link;
 mod read;
 mod tasks;
@@ -21,6 +22,15 @@ mod side;
 
 mod transaction;
 
+#[cfg(feature = "test-hooks")]
+mod mutants;
+
+#[cfg_attr(feature = "test-hooks", doc(hidden))]
+#[cfg(feature = "test-hooks")]
+pub mod hooks;
+#[cfg(not(feature = "test-hooks"))]
+mod hooks;
+
 mod dialect;
 mod failure;
 mod ids;
@@ -31,7 +41,7 @@ mod sqlite;
 mod value;
 
 pub use check::Finding;
-pub use context::{Precondition, WriteContext};
+pub use context::{Idempotency, Precondition, WriteContext};
 pub use drop::DropRule;
 pub use migrate::MigrateReport;
 pub use resolve::{Level, Resolved};

@@ -15,6 +15,7 @@ use crate::context::WriteContext;
 use crate::create::{self, NewRow};
 use crate::failure::Failure;
 use crate::feed::{self, Entry};
+use crate::hooks::sync_point;
 use crate::ids::Ids;
 use crate::lock::{self, Parent};
 use crate::record::{Record, decode_payload, encode_payload};
@@ -40,6 +41,7 @@ impl Work for Link {
 
     async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Record, Failure> {
         let record = lock::row_alter(transaction, &self.model).await?;
+        sync_point!("link.model_locked", record.name.as_str());
         let model_path = self.model.path();
         let mut model: Model = decode_payload(record.id, record.kind, &record.payload)?;
         let number = model.take_number()?;
@@ -75,6 +77,7 @@ impl Work for Link {
         };
         feed::append(transaction, &self.context, altered).await?;
         create::append_created(transaction, &self.context, &version, &feed::names(&path)).await?;
+        sync_point!("link.written", record.name.as_str());
         Ok(version)
     }
 

@@ -6,6 +6,7 @@
 use treeline_core::{EntityId, Error, Name, Path};
 
 use crate::failure::Failure;
+use crate::hooks::mutant;
 use crate::record::{self, Record};
 use crate::resolve::Resolved;
 use crate::sql::{Statement, entity};
@@ -79,7 +80,7 @@ async fn lock_parent(
         return Err(gone());
     };
     let name = row.text(1)?;
-    if path.is_some_and(|path| path.name().as_str() != name) {
+    if path.is_some_and(|path| path.name().as_str() != name) && !mutant("m-name-recheck") {
         return Err(gone());
     }
     Ok(LockedParent {
@@ -121,6 +122,8 @@ pub(crate) async fn row_alter(
 pub(crate) struct LockedRow {
     pub(crate) version: treeline_core::Version,
     pub(crate) in_use: bool,
+    /// Only where a mutant folds the look for children into the locking statement.
+    pub(crate) has_child: Option<bool>,
 }
 
 /// `None` if the row is gone, or is no longer called as it was resolved: a drop acts on what it resolved, never on a
@@ -140,9 +143,15 @@ pub(crate) async fn row_drop(
     if parent_id != resolved.parent_id().get() || &name != resolved.path().name() {
         return Ok(None);
     }
+    let has_child = if mutant("m-lock-then-look") {
+        Some(row.flag(4)?)
+    } else {
+        None
+    };
     Ok(Some(LockedRow {
         version: record::version(row.int(2)?)?,
         in_use: row.flag(3)?,
+        has_child,
     }))
 }
 

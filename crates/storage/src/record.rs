@@ -1,5 +1,6 @@
 //! One row of `entities`, without its kind's types: what the protocols work on, so that they compile once.
 
+use serde::{Deserialize, Serialize};
 use treeline_core::{
     Audit, Entity, EntityId, EntityTag, Error, Kind, Name, Payload, Provider, Result, Version,
 };
@@ -8,7 +9,7 @@ use crate::failure::Failure;
 use crate::value::Row;
 
 /// A row as it was read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) id: EntityId,
     pub(crate) kind: Kind,

@@ -5,7 +5,9 @@ use std::fmt;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
-use treeline_core::{Alias, Draft, Entity, EntityId, Error, Kind, Name, NewEntity, Path, Payload, Result};
+use treeline_core::{
+    Alias, Draft, Entity, EntityId, Error, Kind, Name, NewEntity, Path, Payload, Result, Version,
+};
 
 use crate::alter::{self, Change, Next};
 use crate::check::{Check, DumpAll, Finding};
@@ -14,6 +16,8 @@ use crate::create::{Create, Created, NewRow};
 use crate::dialect::sqlite::SQLITE;
 use crate::drop::{Drop, DropRule};
 use crate::failure::Failure;
+use crate::hooks::sync_point;
+use crate::idempotency::{self, ForgetKeys, Outcome};
 use crate::ids::Ids;
 use crate::link::Link;
 use crate::lock::Parent;
@@ -204,6 +208,33 @@ impl Store {
         .await
     }
 
+    /// The entity that a write under this idempotency key has answered already, if there was one (P11). Asked before
+    /// anything is resolved, since a repeat must get its answer whatever became of the rows.
+    ///
+    /// # Errors
+    /// [`Error::KeyReused`] if another request used the key.
+    pub async fn recall_entity<P: Payload>(&self, context: &WriteContext) -> Result<Option<Entity<P>>> {
+        let Some(text) = self.recall(context).await? else {
+            return Ok(None);
+        };
+        let record = <Record as Outcome>::decode(&text).map_err(|failure| failure.into_error("recall"))?;
+        record.into_entity().map(Some)
+    }
+
+    /// Whether a drop under this idempotency key dropped anything, if there was one.
+    ///
+    /// # Errors
+    /// As [`Store::recall_entity`].
+    pub async fn recall_drop(&self, context: &WriteContext) -> Result<Option<bool>> {
+        let Some(text) = self.recall(context).await? else {
+            return Ok(None);
+        };
+        let version = <Option<Version> as Outcome>::decode(&text);
+        version
+            .map(|version| Some(version.is_some()))
+            .map_err(|failure| failure.into_error("recall"))
+    }
+
     /// Creates an entity under a resolved parent (none: the root) (P1).
     ///
     /// # Errors
@@ -257,7 +288,11 @@ impl Store {
             locations,
             claim: self.claim()?,
         };
-        match self.write(create).await? {
+        let name = create.row.name.clone();
+        sync_point!("create.resolved", name.as_str());
+        let created = self.write_keyed(context, create).await?;
+        sync_point!("create.committed", name.as_str());
+        match created {
             Created::Done(record, tasks) => Ok(CreatedWithLocations::Done(record.into_entity()?, tasks)),
             Created::Blocked => Ok(CreatedWithLocations::Blocked),
         }
@@ -336,7 +371,8 @@ impl Store {
                 detach: Vec::new(),
             },
         };
-        self.write(link).await?.into_entity()
+        sync_point!("link.resolved", link.model.path().name().as_str());
+        self.write_keyed(context, link).await?.into_entity()
     }
 
     /// Drops what was resolved (P3). `false` if it is gone, or called otherwise, by now.
@@ -352,7 +388,21 @@ impl Store {
             resolved: Arc::new(resolved),
             rule,
         };
-        Ok(self.write(drop).await?.is_some())
+        let name = drop.resolved.path().name().clone();
+        sync_point!("drop.resolved", name.as_str());
+        #[cfg(feature = "test-hooks")]
+        let drop = if crate::hooks::mutant("m-drop-by-name") {
+            let successor = self.resolve(drop.resolved.path()).await?;
+            Drop {
+                resolved: Arc::new(successor),
+                ..drop
+            }
+        } else {
+            drop
+        };
+        let dropped = self.write_keyed(context, drop).await?.is_some();
+        sync_point!("drop.committed", name.as_str());
+        Ok(dropped)
     }
 
     /// Whether the tree of a dropped fileset at, above or below this location is still to be removed.
@@ -420,6 +470,17 @@ impl Store {
         }
     }
 
+    /// Forgets idempotency keys older than that, in bounded batches. Answers how many.
+    pub async fn forget_keys(&self, older_than_ms: i64) -> Result<u64> {
+        let mut forgotten = 0;
+        loop {
+            match self.write(ForgetKeys { older_than_ms }).await? {
+                0 => return Ok(forgotten),
+                batch => forgotten += batch,
+            }
+        }
+    }
+
     /// Audits the database against every invariant that its rows can show.
     pub async fn check(&self) -> Result<Vec<Finding>> {
         self.read(Reading::Snapshot, Check).await
@@ -443,6 +504,15 @@ impl Store {
         }
     }
 
+    /// How many sessions of this database wait for a row lock (SQLite: writes of this process that wait for others).
+    #[cfg(feature = "test-hooks")]
+    pub async fn blocked(&self) -> Result<usize> {
+        match &self.shared.backend.database {
+            Database::Sqlite(sqlite) => Ok(sqlite.blocked()),
+            Database::Network(_) => self.read(Reading::Point, crate::check::CountBlocked).await,
+        }
+    }
+
     async fn end_task(&self, task: &Task, ending: Ending) -> Result<bool> {
         self.write(EndTask {
             task: Arc::new(task.clone()),
@@ -461,6 +531,20 @@ impl Store {
             holder: holder.to_string(),
             lease_ms: self.task_lease_ms(),
         })
+    }
+
+    async fn write_keyed<W: Work>(&self, context: &WriteContext, work: W) -> Result<W::Output>
+    where
+        W::Output: Outcome + Sync,
+    {
+        let written = idempotency::write(&self.shared.backend, context, work).await;
+        written.map_err(|failure| failure.into_error(W::NAME))
+    }
+
+    /// What the idempotency key of this context has done already, as the text of its outcome.
+    async fn recall(&self, context: &WriteContext) -> Result<Option<String>> {
+        let recalled = idempotency::recall(&self.shared.backend, context).await;
+        recalled.map_err(|failure| failure.into_error("recall"))
     }
 
     async fn write<W: Work>(&self, work: W) -> Result<W::Output> {

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use treeline_core::{EntityId, Version};
 
 use crate::failure::Failure;
+use crate::hooks::mutant;
 use crate::network::Network;
 use crate::session::Session;
 use crate::sql::feed::FIND_PROOF;
@@ -70,7 +71,7 @@ pub(crate) enum Written<T> {
 }
 
 /// What proves that a write took effect: its row in the feed (INV-12).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Proof {
     pub(crate) id: EntityId,
     pub(crate) version: Version,
@@ -167,7 +168,9 @@ impl Backend {
                 Ok(Written::Committed(output)) => return Ok(output),
                 Ok(Written::Earlier) => break,
                 Ok(Written::Unknown(output)) => {
-                    unknown = work.proof(&output).map(|proof| (output, proof)).or(unknown);
+                    if !mutant("m-blind-retry") {
+                        unknown = work.proof(&output).map(|proof| (output, proof)).or(unknown);
+                    }
                     Failure::Disconnected("the commit was not answered".to_owned())
                 }
                 Err(failure) => failure,
@@ -189,7 +192,12 @@ impl Backend {
                 "running the transaction again"
             );
             let wait = backoff(attempt);
-            if attempt > TRANSIENT_RETRIES_MAX || Instant::now() + wait >= deadline {
+            let retries_max = if mutant("m-deadlock-budget") {
+                0
+            } else {
+                TRANSIENT_RETRIES_MAX
+            };
+            if attempt > retries_max || Instant::now() + wait >= deadline {
                 metrics::counter!("treeline_transaction_retries_exhausted_total", "transaction" => W::NAME)
                     .increment(1);
                 return Err(failure);

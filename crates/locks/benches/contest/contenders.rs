@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use dashmap::DashMap;
-use tokio_time as tokio;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore};
+use tokio_time as tokio;
 use treeline_locks::NameLocks;
 
 pub(crate) trait Contender: Default + Send + Sync + 'static {
@@ -97,11 +97,15 @@ impl Contender for Uncleaned {
     type Held<'a> = Owned;
 
     async fn read<'a>(&'a self, key: &'a String) -> Owned {
-        Owned::Read { _guard: self.lock(key).read_owned().await }
+        Owned::Read {
+            _guard: self.lock(key).read_owned().await,
+        }
     }
 
     async fn write<'a>(&'a self, key: &'a String) -> Owned {
-        Owned::Write { _guard: self.lock(key).write_owned().await }
+        Owned::Write {
+            _guard: self.lock(key).write_owned().await,
+        }
     }
 }
 
@@ -126,7 +130,9 @@ pub(crate) struct Ticket<'a> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        self.entry.permits.add_permits(usize::try_from(self.permits).unwrap_or(0));
+        self.entry
+            .permits
+            .add_permits(usize::try_from(self.permits).unwrap_or(0));
         if self.entry.count.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.map.0.remove_if(self.key, |_, entry| {
                 Arc::ptr_eq(entry, &self.entry) && entry.count.load(Ordering::Acquire) == 0
@@ -142,10 +148,18 @@ impl Cleaned {
             Arc::clone(entry)
         };
         let fresh = || {
-            Arc::new(Entry { count: AtomicUsize::new(0), permits: Semaphore::new(1 << 20) })
+            Arc::new(Entry {
+                count: AtomicUsize::new(0),
+                permits: Semaphore::new(1 << 20),
+            })
         };
         let entry = counted(&self.0.entry(key.clone()).or_insert_with(fresh));
-        let mut ticket = Ticket { map: self, key, entry, permits: 0 };
+        let mut ticket = Ticket {
+            map: self,
+            key,
+            entry,
+            permits: 0,
+        };
         ticket.entry.permits.acquire_many(permits).await.unwrap().forget();
         ticket.permits = permits;
         ticket

@@ -34,7 +34,10 @@ macro_rules! each {
 fn main() {
     if let Ok(contender) = std::env::var(memory::CHILD) {
         let all: Vec<Option<()>> = each!(churn_as, &contender);
-        assert!(all.iter().any(Option::is_some), "no contender is called {contender}");
+        assert!(
+            all.iter().any(Option::is_some),
+            "no contender is called {contender}"
+        );
         return;
     }
     // `cargo test --benches` runs every bench once, to see that it works; this one has nothing short to show.

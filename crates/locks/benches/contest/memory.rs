@@ -23,7 +23,10 @@ pub(crate) fn in_child(contender: &str) -> Churn {
     let output = Command::new(program).env(CHILD, contender).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let mut numbers = text.split_whitespace().map(|number| number.parse().unwrap());
-    Churn { ns_each: numbers.next().unwrap(), grown_kib: numbers.next().unwrap() }
+    Churn {
+        ns_each: numbers.next().unwrap(),
+        grown_kib: numbers.next().unwrap(),
+    }
 }
 
 pub(crate) fn churn<C: Contender>() {
@@ -57,5 +60,6 @@ pub(crate) fn churn<C: Contender>() {
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap_or(0)
 }

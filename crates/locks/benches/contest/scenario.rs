@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion};
-use tokio_time as tokio;
 use tokio::runtime::Runtime;
+use tokio_time as tokio;
 
 use crate::contenders::Contender;
 
@@ -21,12 +21,48 @@ pub(crate) struct Scenario {
 }
 
 pub(crate) const ALL: &[Scenario] = &[
-    Scenario { id: "distinct-1", title: "1 task", tasks: 1, shared_keys: None, write_every: 1 },
-    Scenario { id: "distinct-2", title: "2 tasks", tasks: 2, shared_keys: None, write_every: 1 },
-    Scenario { id: "distinct-8", title: "8 tasks", tasks: 8, shared_keys: None, write_every: 1 },
-    Scenario { id: "hot-write", title: "hot key, 8 writers", tasks: 8, shared_keys: Some(1), write_every: 1 },
-    Scenario { id: "hot-95", title: "hot key, 95 % reads", tasks: 8, shared_keys: Some(1), write_every: 20 },
-    Scenario { id: "warm-95", title: "100 keys, 95 % reads", tasks: 8, shared_keys: Some(100), write_every: 20 },
+    Scenario {
+        id: "distinct-1",
+        title: "1 task",
+        tasks: 1,
+        shared_keys: None,
+        write_every: 1,
+    },
+    Scenario {
+        id: "distinct-2",
+        title: "2 tasks",
+        tasks: 2,
+        shared_keys: None,
+        write_every: 1,
+    },
+    Scenario {
+        id: "distinct-8",
+        title: "8 tasks",
+        tasks: 8,
+        shared_keys: None,
+        write_every: 1,
+    },
+    Scenario {
+        id: "hot-write",
+        title: "hot key, 8 writers",
+        tasks: 8,
+        shared_keys: Some(1),
+        write_every: 1,
+    },
+    Scenario {
+        id: "hot-95",
+        title: "hot key, 95 % reads",
+        tasks: 8,
+        shared_keys: Some(1),
+        write_every: 20,
+    },
+    Scenario {
+        id: "warm-95",
+        title: "100 keys, 95 % reads",
+        tasks: 8,
+        shared_keys: Some(100),
+        write_every: 20,
+    },
 ];
 
 const KEYS_OF_A_TASK: usize = 1_250;
@@ -42,7 +78,11 @@ pub(crate) fn time<C: Contender>(criterion: &mut Criterion, scenario: &Scenario)
 }
 
 pub(crate) fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap()
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .unwrap()
 }
 
 /// A name as the server would lock it.
@@ -54,7 +94,11 @@ fn run<C: Contender>(runtime: &Runtime, locks: &Arc<C>, scenario: &Scenario, tim
     let tasks: Vec<_> = (0..scenario.tasks)
         .map(|task| {
             let keys = scenario.shared_keys.unwrap_or(KEYS_OF_A_TASK);
-            let first = if scenario.shared_keys.is_some() { 0 } else { task * KEYS_OF_A_TASK };
+            let first = if scenario.shared_keys.is_some() {
+                0
+            } else {
+                task * KEYS_OF_A_TASK
+            };
             let keys: Vec<String> = (first..first + keys).map(key).collect();
             (Arc::clone(locks), keys, times / scenario.tasks + 1)
         })

@@ -8,7 +8,8 @@ use crate::scenario::ALL;
 use crate::writer_wait::Waits;
 
 pub(crate) fn render(home: &Path, names: &[&str], churn: &[Churn], waits: &[Waits]) -> String {
-    let mut text = String::from("\nns per acquire + release, median; keys are 38-byte strings; two worker threads\n\n|");
+    let mut text =
+        String::from("\nns per acquire + release, median; keys are 38-byte strings; two worker threads\n\n|");
     for scenario in ALL {
         let _ = write!(text, " | {}", scenario.title);
     }
@@ -20,7 +21,10 @@ pub(crate) fn render(home: &Path, names: &[&str], churn: &[Churn], waits: &[Wait
             let _ = write!(text, " | {:.0}", median(home, scenario.id, name));
         }
         let (Churn { ns_each, grown_kib }, Waits { p50, p99, p999 }) = (&churn[index], &waits[index]);
-        let _ = write!(text, " | {ns_each} | {grown_kib} KiB | {p50:.1?} / {p99:.1?} / {p999:.1?} |");
+        let _ = write!(
+            text,
+            " | {ns_each} | {grown_kib} KiB | {p50:.1?} / {p99:.1?} / {p999:.1?} |"
+        );
     }
     text.push_str("\n\nhow many times faster than\n\n| ");
     for scenario in ALL {

@@ -60,5 +60,9 @@ pub(crate) fn measure<C: Contender>() -> Waits {
     });
     waits.sort_unstable();
     let at = |share: usize| waits[WRITES * share / 1_000];
-    Waits { p50: at(500), p99: at(990), p999: at(999) }
+    Waits {
+        p50: at(500),
+        p99: at(990),
+        p999: at(999),
+    }
 }

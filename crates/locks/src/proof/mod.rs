@@ -1,1 +1,8 @@
-//! x
+//! The two model checkers. They replace the mutex and the clock, so they live inside the crate:
+//! `RUSTFLAGS="--cfg loom"` tries every schedule of small models, `RUSTFLAGS="--cfg shuttle"` random schedules of
+//! larger ones. Everything that needs neither is in `tests/`.
+
+#[cfg(loom)]
+mod loom;
+#[cfg(shuttle)]
+mod shuttle;

@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{ConfigError, Options};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::{ConfigError, Given, Options};
 
 /// What is known and has no counterpart.
 const WITHOUT_EFFECT: &[&str] = &[
@@ -40,12 +42,14 @@ const HTTPS: &str = "gravitino.server.webserver.enableHttps";
 const IDLE: &str = "gravitino.server.webserver.idleTimeout";
 const SHUTDOWN: &str = "gravitino.server.shutdown.timeout";
 const JDBC_URL: &str = "gravitino.entity.store.relational.jdbcUrl";
+const JDBC_USER: &str = "gravitino.entity.store.relational.jdbcUser";
+const JDBC_PASSWORD: &str = "gravitino.entity.store.relational.jdbcPassword";
 const STORAGE_PATH: &str = "gravitino.entity.store.relational.storagePath";
 const AUTHENTICATORS: [&str; 2] = ["gravitino.authenticators", "gravitino.authenticator"];
 const AUTHORIZATION: &str = "gravitino.authorization.enable";
 
 /// Reads such a file into options, with the warnings that it earns.
-pub(super) fn read(text: &str) -> Result<(Options, Vec<String>), ConfigError> {
+pub(super) fn read(text: &str) -> Result<Given, ConfigError> {
     let mut keys = parse(text)?;
     refuse_what_would_be_missed(&mut keys)?;
     let options = Options {
@@ -56,7 +60,12 @@ pub(super) fn read(text: &str) -> Result<(Options, Vec<String>), ConfigError> {
         shutdown_ms_max: number(&mut keys, SHUTDOWN)?,
         ..Options::default()
     };
-    Ok((options, warnings(keys.into_keys())))
+    let password = take(&mut keys, JDBC_PASSWORD);
+    Ok(Given {
+        options,
+        password,
+        warnings: warnings(keys.into_keys()),
+    })
 }
 
 /// `key = value` lines; of a key that stands twice the last counts; `#` and `!` begin comments.
@@ -112,17 +121,29 @@ fn listen(keys: &mut BTreeMap<String, String>) -> Result<Option<String>, ConfigE
     Ok(Some(format!("{host}:{}", port.unwrap_or(8090))))
 }
 
-/// The embedded database of the predecessor stands for ours; of any other the URL is taken, and checked as ours is.
+/// The embedded database of the predecessor stands for ours. Of any other the address is taken; the parameters of
+/// its URL are for another driver.
 fn database(keys: &mut BTreeMap<String, String>) -> Result<Option<String>, ConfigError> {
     let Some(url) = take(keys, JDBC_URL) else {
         return Ok(None);
     };
+    let user = take(keys, JDBC_USER);
     match url.strip_prefix("jdbc:") {
-        Some(embedded) if embedded.starts_with("h2") => Ok(None),
-        Some(rest) => Ok(Some(rest.to_owned())),
-        None => Err(ConfigError(format!(
-            "`{JDBC_URL}` is `{url}`, which is no JDBC URL"
-        ))),
+        Some(embedded) if embedded.starts_with("h2") => {
+            take(keys, JDBC_PASSWORD);
+            Ok(None)
+        }
+        Some(rest) => {
+            let address = rest.split('?').next().unwrap_or(rest);
+            Ok(Some(match (user, address.split_once("://")) {
+                (Some(user), Some((scheme, host))) => {
+                    let user = utf8_percent_encode(&user, NON_ALPHANUMERIC);
+                    format!("{scheme}://{user}@{host}")
+                }
+                _ => address.to_owned(),
+            }))
+        }
+        None => Err(ConfigError(format!("`{JDBC_URL}` is no JDBC URL"))),
     }
 }
 

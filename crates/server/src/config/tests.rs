@@ -30,7 +30,7 @@ fn without_anything_the_defaults_hold() {
     assert_eq!(config.listen, "127.0.0.1:8090");
     assert!(config.data_dir.is_absolute() && config.data_dir.ends_with("treeline-data"));
     assert_eq!(
-        config.database,
+        config.database.to_string(),
         format!("sqlite:{}/treeline.db", config.data_dir.display())
     );
     assert_eq!(config.limits, Limits::default());
@@ -79,22 +79,43 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
-fn only_sqlite_urls_are_known() {
+fn only_urls_of_known_databases_are_taken() {
     let of = |url: &str| {
         Config::load(Options {
             database: Some(url.into()),
             ..Options::default()
         })
     };
-    assert_eq!(of("sqlite:/tmp/x.db").unwrap().database, "sqlite:/tmp/x.db");
-    assert!(
-        of("postgres://localhost/x")
-            .unwrap_err()
-            .to_string()
-            .contains("`postgres:`")
+    assert_eq!(
+        of("sqlite:/tmp/x.db").unwrap().database.file().unwrap(),
+        Path::new("/tmp/x.db")
     );
+    for url in [
+        "postgres://h/x",
+        "postgresql://h/x",
+        "mysql://h/x",
+        "mariadb://h/x",
+    ] {
+        assert_eq!(of(url).unwrap().database.url(), url);
+    }
+    assert!(of("oracle://h/x").unwrap_err().to_string().contains("`oracle:`"));
     assert!(of("sqlite:").unwrap_err().to_string().contains("names no file"));
-    assert!(of("/tmp/x.db").unwrap_err().to_string().contains("no URL"));
+    assert!(of("/tmp/x.db").unwrap_err().to_string().contains("by a URL"));
+}
+
+#[test]
+fn a_password_is_never_shown() {
+    let (_directory, options) = file("password", "s3cret\n");
+    let url = "postgres://user:s3cret@db.example:5432/tree?sslkey=s3cret";
+    let options = Options {
+        database: Some(url.into()),
+        database_password_file: options.config,
+        ..Options::default()
+    };
+    let database = Config::load(options).unwrap().database;
+    assert_eq!(database.password(), Some("s3cret"));
+    assert_eq!(database.to_string(), "postgres://db.example:5432/tree");
+    assert_eq!(format!("{database:?}"), database.to_string());
 }
 
 #[test]
@@ -133,7 +154,7 @@ fn a_gravitino_conf_is_understood() {
     let config = load("gravitino.conf", text).unwrap();
     assert_eq!(config.listen, "127.0.0.1:8092");
     assert_eq!(config.shutdown_max, Duration::from_secs(3));
-    assert!(config.database.starts_with("sqlite:"));
+    assert!(config.database.file().is_some());
     let [locks, without, unknown] = config.warnings.as_slice() else {
         panic!("{:?}", config.warnings)
     };
@@ -143,6 +164,18 @@ fn a_gravitino_conf_is_understood() {
     );
     assert!(without.contains("minThreads"), "{without}");
     assert!(unknown.contains("some.thing"), "{unknown}");
+}
+
+#[test]
+fn a_gravitino_conf_may_name_another_database() {
+    let text = "
+        gravitino.entity.store.relational.jdbcUrl = jdbc:mysql://db:3306/tree?useSSL=false
+        gravitino.entity.store.relational.jdbcUser = a b
+        gravitino.entity.store.relational.jdbcPassword = s3cret";
+    let config = load("gravitino.conf", text).unwrap();
+    assert_eq!(config.database.url(), "mysql://a%20b@db:3306/tree");
+    assert_eq!(config.database.password(), Some("s3cret"));
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
 }
 
 #[test]
@@ -158,8 +191,8 @@ fn what_would_keep_people_out_is_not_passed_over() {
         ),
         ("gravitino.server.webserver.enableHttps = true", "enableHttps"),
         (
-            "gravitino.entity.store.relational.jdbcUrl = jdbc:mysql://db/x",
-            "mysql",
+            "gravitino.entity.store.relational.jdbcUrl = jdbc:oracle://db/x",
+            "oracle",
         ),
         ("gravitino.server.webserver.httpPort = 99999", "httpPort"),
         ("nonsense", "line 1"),

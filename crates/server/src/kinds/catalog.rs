@@ -211,6 +211,7 @@ fn is_found_out(error: &Error) -> bool {
         | Error::InUse { .. }
         | Error::Conflict { .. }
         | Error::PreconditionFailed { .. }
+        | Error::KeyReused
         | Error::Contended { .. }
         | Error::Unsupported { .. }
         | Error::Forbidden { .. }

@@ -94,6 +94,16 @@ CREATE TABLE IF NOT EXISTS feed (
     KEY feed_entity (entity_id, version)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
+CREATE TABLE IF NOT EXISTS idempotency (
+    principal   VARCHAR(256) NOT NULL,
+    request_key       VARCHAR(256) NOT NULL,
+    fingerprint VARCHAR(128) NOT NULL,             -- of the request; another request under the same key is refused
+    outcome     MEDIUMTEXT,                        -- what was answered; filled in last, in the same transaction
+    created_at  BIGINT       NOT NULL,
+    UNIQUE KEY idempotency_key (principal, request_key),
+    KEY idempotency_age (created_at)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
 INSERT IGNORE INTO entities
     (id, kind, parent_id, parent_tombstone, metalake_id, name, version, payload, created_by, created_at)
 VALUES (1, 'root', 1, 0, 1, 'root', 1, '{}', 'treeline', 0);

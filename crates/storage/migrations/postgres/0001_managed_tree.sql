@@ -90,5 +90,15 @@ CREATE TABLE feed (
 );
 CREATE INDEX feed_entity ON feed (entity_id, version);
 
+CREATE TABLE idempotency (
+    principal   TEXT    NOT NULL,
+    request_key TEXT    NOT NULL,
+    fingerprint TEXT    NOT NULL,                  -- of the request; another request under the same key is refused
+    outcome     TEXT,                              -- what was answered; filled in last, in the same transaction
+    created_at  BIGINT  NOT NULL,
+    CONSTRAINT idempotency_key PRIMARY KEY (principal, request_key)
+);
+CREATE INDEX idempotency_age ON idempotency (created_at);
+
 INSERT INTO entities (id, kind, parent_id, parent_tombstone, metalake_id, name, version, payload, created_by, created_at)
 VALUES (1, 'root', 1, 0, 1, 'root', 1, '{}', 'treeline', 0);

@@ -21,6 +21,9 @@ pub(crate) static MYSQL: Dialect = Dialect {
     begin_write: "START TRANSACTION",
     begin_snapshot: "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; \
                      START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+    count_blocked: "SELECT COUNT(*) FROM information_schema.innodb_trx t \
+                    JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id AND p.db = DATABASE() \
+                    WHERE t.trx_state = 'LOCK WAIT'",
 };
 
 /// Which rule an error of the server stands for.
@@ -57,6 +60,7 @@ fn clash(text: &str) -> Clash {
         "entities_name" => Clash::Name,
         "PRIMARY" | "entities_alive" => Clash::Id,
         "version_aliases_alias" => Clash::Alias,
+        "idempotency_key" => Clash::Key,
         _ => Clash::Other,
     }
 }

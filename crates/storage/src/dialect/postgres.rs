@@ -19,6 +19,8 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     by_id: "",
     begin_write: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
     begin_snapshot: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    count_blocked: "SELECT COUNT(*) FROM pg_stat_activity \
+                    WHERE datname = current_database() AND wait_event_type = 'Lock'",
 };
 
 /// Which rule an error of the server stands for.
@@ -52,6 +54,7 @@ fn clash(constraint: &str) -> Clash {
         "entities_name" => Clash::Name,
         "entities_id" | "entities_alive" | "reconcile_tasks_id" => Clash::Id,
         "version_aliases_alias" => Clash::Alias,
+        "idempotency_key" => Clash::Key,
         _ => Clash::Other,
     }
 }

@@ -18,6 +18,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
     // IMMEDIATE, because a transaction that read before another's commit could not write any more.
     begin_write: "BEGIN IMMEDIATE",
     begin_snapshot: "BEGIN",
+    count_blocked: "SELECT 0",
 };
 
 /// Which rule an error of the driver stands for.
@@ -47,6 +48,8 @@ fn clash(text: &str) -> Clash {
         Clash::Name
     } else if text.contains("version_aliases.alias") {
         Clash::Alias
+    } else if text.contains("idempotency.request_key") {
+        Clash::Key
     } else if text.contains("entities.id") || text.contains("reconcile_tasks.id") {
         Clash::Id
     } else {

@@ -14,6 +14,7 @@ use sqlx::{
 use super::NetworkOptions;
 use crate::dialect::{Dialect, mysql, postgres};
 use crate::failure::Failure;
+use crate::hooks::mutant;
 use crate::session::Session;
 use crate::value::{Row, Value};
 
@@ -100,18 +101,43 @@ fn postgres_settings(options: &NetworkOptions) -> String {
          SET statement_timeout = {statement};
          SET idle_in_transaction_session_timeout = {silent};
          SET client_min_messages = warning",
-        lock = options.wait_ms_max,
-        statement = options.wait_ms_max + 1_000,
-        silent = options.silent_ms_max,
+        lock = if mutant("m-unbounded-wait") {
+            0
+        } else {
+            options.wait_ms_max
+        },
+        statement = if mutant("m-unbounded-wait") {
+            0
+        } else {
+            options.wait_ms_max + 1_000
+        },
+        silent = if mutant("m-silent-session") {
+            0
+        } else {
+            options.silent_ms_max
+        },
     )
 }
 
 /// The lock bound is in whole seconds there. The default isolation keeps the first read's snapshot, and would miss a
 /// child that was committed while its parent's lock was waited for.
 fn mysql_settings(options: &NetworkOptions, mariadb: bool) -> String {
-    let lock = options.wait_ms_max.div_ceil(1_000).max(1);
+    let lock = if mutant("m-unbounded-wait") {
+        86_400
+    } else {
+        options.wait_ms_max.div_ceil(1_000).max(1)
+    };
     let statement = options.wait_ms_max + 1_000;
-    let silent = options.silent_ms_max.div_ceil(1_000).max(1);
+    let silent = if mutant("m-silent-session") {
+        86_400
+    } else {
+        options.silent_ms_max.div_ceil(1_000).max(1)
+    };
+    let isolation = if mutant("m-snapshot") {
+        "REPEATABLE READ"
+    } else {
+        "READ COMMITTED"
+    };
     let own = if mariadb {
         format!(
             "max_statement_time = {}, idle_transaction_timeout = {silent}, idle_write_transaction_timeout = {silent}",
@@ -124,7 +150,7 @@ fn mysql_settings(options: &NetworkOptions, mariadb: bool) -> String {
         )
     };
     format!(
-        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
+        "SET SESSION TRANSACTION ISOLATION LEVEL {isolation};
          SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', lc_messages = 'en_US',
              innodb_lock_wait_timeout = {lock}, autocommit = 1, {own}"
     )

@@ -16,6 +16,7 @@ use queue::{Lease, Queue};
 
 use crate::dialect::Dialect;
 use crate::failure::Failure;
+use crate::hooks::mutant;
 use crate::sql::Rendered;
 use crate::transaction::{LookForProof, Proof, Reading, Transaction, Work, Written};
 
@@ -47,16 +48,25 @@ impl Network {
         earlier: Option<&Proof>,
     ) -> Result<Written<W::Output>, Failure> {
         let mut lease = self.queue.take(deadline).await?;
-        lease.control(self.dialect.begin_write).await?;
+        let begin = if mutant("m-snapshot") {
+            "START TRANSACTION WITH CONSISTENT SNAPSHOT"
+        } else {
+            self.dialect.begin_write
+        };
+        lease.control(begin).await?;
         let mut transaction = Transaction::new(lease.session(), &self.rendered);
         let ran = match work.run(&mut transaction).await {
-            Ok(output) => match earlier {
-                Some(proof) => LookForProof(proof.clone())
-                    .run(&mut transaction)
-                    .await
-                    .map(|proven| (output, proven)),
-                None => Ok((output, false)),
-            },
+            Ok(output) => {
+                // Versions are given once: if this run gave the one that the earlier would have, the earlier is not there.
+                let doubtful = earlier.filter(|earlier| work.proof(&output).as_ref() != Some(*earlier));
+                match doubtful {
+                    Some(proof) => {
+                        let look = LookForProof(proof.clone());
+                        look.run(&mut transaction).await.map(|proven| (output, proven))
+                    }
+                    None => Ok((output, false)),
+                }
+            }
             Err(failure) => Err(failure),
         };
         let output = match ran {

@@ -79,4 +79,7 @@ statements! {
     /// One more.
     RECORD_MIGRATION = "record_migration", "
         INSERT INTO schema_migrations (version, name, applied_at) VALUES (?, ?, {now_ms})";
+
+    /// Sessions of this database that wait for a row lock; tests ask.
+    COUNT_BLOCKED = "count_blocked", "{count_blocked}";
 }

@@ -7,6 +7,7 @@
 pub(crate) mod check;
 pub(crate) mod entity;
 pub(crate) mod feed;
+pub(crate) mod idempotency;
 pub(crate) mod resolve;
 pub(crate) mod side;
 pub(crate) mod task;
@@ -52,6 +53,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Statement> {
         side::ALL,
         task::ALL,
         feed::ALL,
+        idempotency::ALL,
         resolve::ALL,
         check::ALL,
     ]
@@ -68,10 +70,14 @@ pub(crate) struct Rendered {
 
 impl Rendered {
     pub(crate) fn new(dialect: &Dialect) -> Rendered {
+        #[cfg(feature = "test-hooks")]
+        let text = crate::mutants::mutate;
+        #[cfg(not(feature = "test-hooks"))]
+        let text = |statement: &Statement| statement.text.to_owned();
+        let rendered =
+            |statement: &'static Statement| (statement.name, Arc::from(render(&text(statement), dialect)));
         Rendered {
-            texts: all()
-                .map(|statement| (statement.name, Arc::from(render(statement.text, dialect))))
-                .collect(),
+            texts: all().map(rendered).collect(),
         }
     }
 
@@ -94,7 +100,8 @@ pub(crate) fn render(text: &str, dialect: &Dialect) -> String {
         .replace("{lock_shared}", dialect.lock_shared)
         .replace("{lock_alter}", dialect.lock_alter)
         .replace("{lock_drop}", dialect.lock_drop)
-        .replace("{by_id}", dialect.by_id);
+        .replace("{by_id}", dialect.by_id)
+        .replace("{count_blocked}", dialect.count_blocked);
     let text = filled.split_whitespace().collect::<Vec<_>>().join(" ");
     match dialect.placeholder {
         Placeholder::Question => text,
@@ -178,7 +185,7 @@ mod tests {
     #[test]
     fn no_statement_scans_a_table_unless_it_reads_all_of_it() {
         let whole =
-            |name: &str| name.starts_with("check_") || name.starts_with("dump_") || name == "schema_version";
+            |name: &str| name.starts_with("check_") || name.starts_with("dump_") || name == "schema_version" || name == "count_blocked";
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("treeline.db");
         crate::migrate::migrate_sqlite(&file).unwrap();

@@ -10,6 +10,7 @@ use rusqlite::{Connection, OpenFlags, ToSql, params_from_iter};
 
 use crate::dialect::sqlite::{SQLITE, classify};
 use crate::failure::Failure;
+use crate::hooks::mutant;
 use crate::session::Session;
 use crate::value::{Row, Value};
 
@@ -54,7 +55,7 @@ impl SqliteSession {
         connection.busy_handler(Some(wait_for_other_writer))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "foreign_keys", "ON")?;
+        connection.pragma_update(None, "foreign_keys", !mutant("m-liveness-key"))?;
         connection.pragma_update(None, "trusted_schema", "OFF")?;
         connection.pragma_update(None, "cache_size", -8_192)?; // 8 MiB a connection
         connection.pragma_update(None, "mmap_size", 256 << 20)?; // reads without a copy: 0.81 → 0.89 of the limit
@@ -64,7 +65,14 @@ impl SqliteSession {
 
     /// Begins a write.
     pub(crate) fn begin_write(&mut self) -> Result<(), Failure> {
-        self.control(SQLITE.begin_write)
+        let begun = self.control(if mutant("m-deferred") {
+            "BEGIN"
+        } else {
+            SQLITE.begin_write
+        });
+        #[cfg(feature = "test-hooks")]
+        crate::hooks::WRITER_WAITS.store(false, std::sync::atomic::Ordering::SeqCst);
+        begun
     }
 
     /// Begins a write during which other processes do not even read (migrations).
@@ -202,6 +210,8 @@ fn owned(value: ValueRef<'_>) -> Value {
 /// SQLite's own handler sleeps up to 100 ms at a time, which starves one process while another keeps writing; this
 /// one asks every 2 ms, up to 5 s.
 fn wait_for_other_writer(waits: i32) -> bool {
+    #[cfg(feature = "test-hooks")]
+    crate::hooks::WRITER_WAITS.store(true, std::sync::atomic::Ordering::SeqCst);
     std::thread::sleep(Duration::from_millis(BUSY_WAIT_MS));
     waits < BUSY_WAITS_MAX
 }

@@ -60,6 +60,13 @@ impl Sqlite {
         self.writer.run(work, deadline).await
     }
 
+    /// Writes of this process that wait for others.
+    #[cfg(feature = "test-hooks")]
+    pub(crate) fn blocked(&self) -> usize {
+        let waits = crate::hooks::WRITER_WAITS.load(std::sync::atomic::Ordering::SeqCst);
+        usize::from(waits) + self.writer.queued()
+    }
+
     /// Runs one short read in the caller's task.
     pub(crate) async fn read<W: Work>(&self, work: &W) -> Result<W::Output, Failure> {
         let mut session = self.readers.take(&self.file)?;

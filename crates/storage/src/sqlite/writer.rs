@@ -4,7 +4,7 @@
 //! 2. Run what has come meanwhile, each under a savepoint of its own, up to [`GROUP_MAX`]: one that fails rolls back
 //!    to its savepoint and harms no other.
 //! 3. Commit, which is the one wait for the disk.
-//! 4. Only then answer: every member with its own result, or all with the error if the commit failed. A refusal may
+//! 4. Only then answer (INV-16): every member with its own result, or all with the error if the commit failed. A refusal may
 //!    rest on what another member of the group wrote, so refusals wait for the commit too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,6 +56,12 @@ impl Writer {
             .spawn(move || write_all(session, &rendered, jobs))
             .map_err(|error| Failure::Unavailable(format!("no thread for the writer: {error}")))?;
         Ok(Writer { queue })
+    }
+
+    /// Writes that are queued and not picked up.
+    #[cfg(feature = "test-hooks")]
+    pub(super) fn queued(&self) -> usize {
+        self.queue.max_capacity() - self.queue.capacity()
     }
 
     pub(super) async fn run<W: Work>(&self, work: Arc<W>, deadline: Instant) -> Result<W::Output, Failure> {

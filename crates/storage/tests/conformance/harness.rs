@@ -10,6 +10,8 @@ use treeline_core::kinds::{Catalog, Metalake, Model, Schema};
 use treeline_core::{Entity, Kind, Name, NewEntity, Path, Payload, Result};
 use treeline_storage::{Resolved, Store, StoreOptions, WriteContext};
 
+use crate::proxy::Proxy;
+
 /// One test of the suite.
 pub(crate) struct Test {
     pub(crate) name: &'static str,
@@ -33,6 +35,12 @@ pub(crate) struct Backend {
     pub(crate) name: &'static str,
     /// The URL of a server, in whose place each test makes a database of its own; none for SQLite.
     server: Option<String>,
+}
+
+impl Backend {
+    pub(crate) fn is_server(&self) -> bool {
+        self.server.is_some()
+    }
 }
 
 /// SQLite, and every server whose URL is in the environment.
@@ -115,6 +123,22 @@ impl Bed {
         let mut options = self.options.clone();
         change(&mut options);
         Store::open(options).await.unwrap()
+    }
+
+    /// The way to the same database through a wire that can be cut: the wire, and the URL.
+    pub(crate) async fn through_proxy(&self) -> (Proxy, String) {
+        let (scheme, rest) = self.options.url.split_once("://").unwrap();
+        let (user, rest) = rest.split_once('@').unwrap();
+        let (server, database) = rest.split_once('/').unwrap();
+        let proxy = Proxy::start(server.to_owned()).await;
+        // In the clear, or the wire could not read along.
+        let plain = if scheme == "postgres" {
+            "sslmode=disable"
+        } else {
+            "ssl-mode=disabled"
+        };
+        let url = format!("{scheme}://{user}@127.0.0.1:{}/{database}?{plain}", proxy.port());
+        (proxy, url)
     }
 
     pub(crate) async fn create<P: Payload>(

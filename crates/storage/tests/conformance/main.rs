@@ -11,7 +11,10 @@
 mod create;
 mod drop;
 mod harness;
+mod idempotency;
 mod model;
+mod network;
+mod proxy;
 mod task;
 mod update;
 
@@ -20,6 +23,7 @@ use libtest_mimic::{Arguments, Trial};
 fn main() {
     let arguments = Arguments::from_args();
     let suites = [
+        idempotency::TESTS,
         create::TESTS,
         update::TESTS,
         drop::TESTS,
@@ -29,7 +33,8 @@ fn main() {
     let trials = harness::backends()
         .into_iter()
         .flat_map(|backend| {
-            suites.into_iter().flatten().map(move |test| {
+            let over_a_wire = if backend.is_server() { network::TESTS } else { &[] };
+            suites.into_iter().flatten().chain(over_a_wire).map(move |test| {
                 let backend = backend.clone();
                 Trial::test(format!("{}::{}", backend.name, test.name), move || {
                     backend.run(test)

@@ -1,0 +1,13 @@
+//! What the crate promises, through its public API. Each file is one subject; `kit` polls futures by hand, so that
+//! a schedule is exact and needs no sleep.
+
+mod cancelling;
+mod cell;
+mod fairness;
+mod kit;
+mod misuse;
+mod model;
+mod public_api;
+mod reports;
+mod several;
+mod stress;

@@ -1,0 +1,83 @@
+//! The listener by which tests drive sync points, in test builds only.
+//!
+//! `POST /arm?point=P&name=N&action=pause|fail|exit`, `GET /reached?point=P&name=N` (waits), `POST /release?point=P&name=N`,
+//! and `GET /blocked`, which counts the sessions that wait for a row lock.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use treeline_dispatch::Dispatcher;
+use treeline_storage::hooks::{self, Action};
+
+/// How long a test waits for an operation to arrive.
+const ARRIVAL_MAX: Duration = Duration::from_secs(30);
+
+#[derive(Deserialize)]
+struct Point {
+    point: String,
+    name: String,
+    action: Option<String>,
+}
+
+static ADDRESS: OnceLock<String> = OnceLock::new();
+
+/// Keeps the address of the command line until the server is there.
+pub(crate) fn remember(address: Option<String>) {
+    if let Some(address) = address {
+        ADDRESS.get_or_init(|| address);
+    }
+}
+
+/// Listens for tests until the process ends, if the command line says where.
+pub(crate) async fn listen(dispatcher: Dispatcher) -> std::io::Result<()> {
+    let Some(address) = ADDRESS.get() else {
+        return Ok(());
+    };
+    let listener = TcpListener::bind(address).await?;
+    let routes = Router::new()
+        .route("/arm", post(arm))
+        .route("/reached", get(reached))
+        .route("/release", post(release))
+        .route("/blocked", get(blocked))
+        .with_state(dispatcher);
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    Ok(())
+}
+
+async fn arm(Query(armed): Query<Point>) -> StatusCode {
+    let action = match armed.action.as_deref() {
+        None | Some("pause") => Action::Pause,
+        Some("fail") => Action::Fail,
+        Some("exit") => Action::Exit,
+        Some(_) => return StatusCode::BAD_REQUEST,
+    };
+    hooks::arm(&armed.point, &armed.name, action);
+    StatusCode::OK
+}
+
+async fn reached(Query(armed): Query<Point>) -> StatusCode {
+    if hooks::wait_until_reached(&armed.point, &armed.name, ARRIVAL_MAX).await {
+        StatusCode::OK
+    } else {
+        StatusCode::GATEWAY_TIMEOUT
+    }
+}
+
+async fn release(Query(armed): Query<Point>) -> StatusCode {
+    hooks::release(&armed.point, &armed.name);
+    StatusCode::OK
+}
+
+async fn blocked(State(dispatcher): State<Dispatcher>) -> Result<Json<serde_json::Value>, StatusCode> {
+    let count = dispatcher
+        .blocked()
+        .await
+        .map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+    Ok(Json(serde_json::json!({ "blocked": count })))
+}

@@ -1,0 +1,89 @@
+//! What becomes of a request whose client, time or handler gives out.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Method, Request};
+use axum::routing::get;
+use axum::{Router, middleware};
+use futures_util::FutureExt;
+use tower::ServiceExt;
+
+use super::Bed;
+use crate::app::Limits;
+use crate::error::Asked;
+use crate::gate::gate;
+use treeline_core::{Error, Kind};
+
+/// A client sends a create and goes away at once: its handler is polled once and then dropped, as a connection does
+/// it. The write was begun by then, so it is carried through.
+#[tokio::test]
+async fn a_write_is_carried_through_when_its_client_goes_away() {
+    let bed = Bed::new().await;
+    let body = Body::from(r#"{"name":"m"}"#);
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri("/api/metalakes")
+        .body(body)
+        .unwrap();
+    let mut handler = Box::pin(bed.router.clone().oneshot(request));
+    let answered = handler.as_mut().now_or_never();
+    drop(handler);
+    assert!(
+        answered.is_none(),
+        "the write must still be going on for this to prove anything"
+    );
+    bed.app.settle().await;
+    bed.get("/api/metalakes/m").await.assert(200, 0);
+}
+
+/// The only turn is taken, so the request waits until its time is over.
+#[tokio::test]
+async fn a_request_that_waits_for_its_turn_too_long_is_given_up() {
+    let limits = Limits {
+        requests_max: 1,
+        request_max: Duration::from_millis(10),
+        ..Limits::default()
+    };
+    let bed = Bed::with(limits).await;
+    let turn = bed.app.turns().acquire().await.unwrap();
+    let refused = bed.get("/api/metalakes").await;
+    refused.assert_class(503, 1002, "RuntimeException");
+    assert_eq!(refused.headers["retry-after"], "1");
+    drop(turn);
+    bed.get("/api/metalakes").await.assert(200, 0);
+}
+
+#[tokio::test]
+async fn a_handler_that_panics_is_refused_and_its_words_are_kept_back() {
+    let bed = Bed::new().await;
+    let panicking = get(|| async {
+        if true {
+            panic!("row 17");
+        }
+    });
+    let routes: Router = Router::new().route("/api/panic", panicking);
+    let router = routes.layer(middleware::from_fn_with_state(bed.app.clone(), gate));
+    let bed = Bed { router, ..bed };
+    let refused = bed.get("/api/panic").await;
+    refused.assert_class(500, 1002, "RuntimeException");
+    assert!(!refused.text.contains("17"));
+}
+
+#[tokio::test]
+async fn a_write_that_panics_is_an_internal_error() {
+    let bed = Bed::new().await;
+    let written = async {
+        if true {
+            panic!("row 17");
+        }
+        Ok(())
+    };
+    let refused = bed
+        .app
+        .write(Asked::entity(Kind::Schema), written)
+        .await
+        .unwrap_err();
+    assert_eq!(refused.status, 500);
+    assert_eq!(refused.message, Error::internal("").to_string());
+}

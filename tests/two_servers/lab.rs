@@ -1,0 +1,203 @@
+//! What all rows share: the build under test, the backends that take part, and the pairs of servers on them.
+//!
+//! A pair takes a second to start and a row far less, so pairs are used again. A row has its pair alone: a writer that
+//! is held on SQLite would hold up any other row on the same file.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context as _, Result, ensure};
+use tokio::runtime::Runtime;
+use treeline_tests::Bed;
+
+use crate::pair::Pair;
+
+/// Names the test build of the server.
+const BINARY_VARIABLE: &str = "TREELINE_TEST_BIN";
+
+/// Names databases, one a pair, which are there and empty on every database server that takes part.
+const DATABASES_VARIABLE: &str = "TREELINE_TEST_DATABASES";
+
+/// Rules that the servers are to leave out.
+const MUTANTS_VARIABLE: &str = "TREELINE_TEST_MUTANTS";
+
+/// Everything, instead of what fits into a coffee break.
+const SOAK_VARIABLE: &str = "TREELINE_TEST_SOAK";
+
+/// Where the rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Sqlite,
+    Postgres,
+    MariaDb,
+    MySql,
+}
+
+impl Backend {
+    pub(crate) const ALL: [Backend; 4] = [
+        Backend::Sqlite,
+        Backend::Postgres,
+        Backend::MariaDb,
+        Backend::MySql,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Backend::Sqlite => "sqlite",
+            Backend::Postgres => "postgres",
+            Backend::MariaDb => "mariadb",
+            Backend::MySql => "mysql",
+        }
+    }
+
+    /// Whether a writer that is held anywhere holds up every other writer.
+    pub(crate) const fn has_one_writer(self) -> bool {
+        matches!(self, Backend::Sqlite)
+    }
+
+    /// The URL of the server that takes part; SQLite needs none.
+    fn server(self) -> Option<String> {
+        std::env::var(self.variable()).ok().filter(|url| !url.is_empty())
+    }
+
+    fn variable(self) -> String {
+        format!("TREELINE_TEST_{}_URL", self.name().to_uppercase())
+    }
+}
+
+/// The shared part of a run.
+pub(crate) struct Lab {
+    pub(crate) runtime: Runtime,
+    pub(crate) soak: bool,
+    binary: PathBuf,
+    mutants: String,
+    pools: Vec<Pool>,
+}
+
+/// The pairs of one backend.
+struct Pool {
+    backend: Backend,
+    server: Option<String>,
+    /// Databases without a pair yet.
+    databases: Mutex<Vec<String>>,
+    idle: Mutex<Vec<Pair>>,
+}
+
+impl Lab {
+    /// Looks at the environment. `None` where no build under test is named; why is said on the way.
+    #[expect(
+        clippy::print_stderr,
+        reason = "what does not take part is said, never passed over"
+    )]
+    pub(crate) fn open() -> Result<Option<Lab>> {
+        let Some(binary) = std::env::var_os(BINARY_VARIABLE) else {
+            eprintln!(
+                "not run: {BINARY_VARIABLE} names no test build of the server; `cargo xtask itest` makes one and sets it"
+            );
+            return Ok(None);
+        };
+        let binary = std::path::absolute(binary)?;
+        ensure!(
+            binary.is_file(),
+            "{BINARY_VARIABLE} names `{}`, which is no file",
+            binary.display()
+        );
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()?;
+        let databases = std::env::var(DATABASES_VARIABLE).unwrap_or_default();
+        let mut pools = Vec::new();
+        for backend in Backend::ALL {
+            let server = backend.server();
+            if server.is_none() && backend != Backend::Sqlite {
+                eprintln!(
+                    "not run: {}, since {} is not set",
+                    backend.name(),
+                    backend.variable()
+                );
+                continue;
+            }
+            let names = databases.split(',').filter(|name| !name.is_empty());
+            pools.push(Pool {
+                backend,
+                server,
+                databases: Mutex::new(names.map(str::to_owned).collect()),
+                idle: Mutex::default(),
+            });
+        }
+        Ok(Some(Lab {
+            runtime,
+            soak: std::env::var_os(SOAK_VARIABLE).is_some(),
+            binary,
+            mutants: std::env::var(MUTANTS_VARIABLE).unwrap_or_default(),
+            pools,
+        }))
+    }
+
+    pub(crate) fn backends(&self) -> impl Iterator<Item = Backend> {
+        self.pools.iter().map(|pool| pool.backend)
+    }
+
+    /// A pair that nobody uses, with both servers up.
+    pub(crate) async fn take(&self, backend: Backend) -> Result<Pair> {
+        let pool = self.pool(backend)?;
+        let idle = lock(&pool.idle).pop();
+        match idle {
+            Some(mut pair) => {
+                pair.revive().await?;
+                Ok(pair)
+            }
+            None => Pair::start(self.bed(pool)?, backend).await,
+        }
+    }
+
+    /// The row is done; the pair waits for the next.
+    pub(crate) fn put(&self, pair: Pair) -> Result<()> {
+        lock(&self.pool(pair.backend)?.idle).push(pair);
+        Ok(())
+    }
+
+    /// Ends every server.
+    pub(crate) fn close(&self) {
+        // Ending a child needs the runtime that started it.
+        let _entered = self.runtime.enter();
+        for pool in &self.pools {
+            lock(&pool.idle).clear();
+        }
+    }
+
+    fn bed(&self, pool: &Pool) -> Result<Bed> {
+        let url = match &pool.server {
+            None => None,
+            Some(server) => {
+                let database = lock(&pool.databases).pop().with_context(|| {
+                    format!(
+                        "{DATABASES_VARIABLE} names too few databases for {}",
+                        pool.backend.name()
+                    )
+                })?;
+                let (server, _) = server
+                    .rsplit_once('/')
+                    .context("a server's URL ends with a database")?;
+                Some(format!("{server}/{database}"))
+            }
+        };
+        let mut bed = Bed::of(self.binary.clone(), url)?;
+        if !self.mutants.is_empty() {
+            bed.set_variable("TREELINE_MUTANTS", &self.mutants);
+        }
+        Ok(bed)
+    }
+
+    fn pool(&self, backend: Backend) -> Result<&Pool> {
+        let mut pools = self.pools.iter();
+        pools
+            .find(|pool| pool.backend == backend)
+            .with_context(|| format!("{} takes no part", backend.name()))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,119 @@
+//! Two servers on one database.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use treeline_tests::{Bed, Hooks, Rows, Server, free_address};
+
+use crate::lab::Backend;
+
+/// Long bounds, so that what is held is not given up while a busy machine is slow; and no sweep of its own accord,
+/// so that only the row moves anything.
+const PATIENT: [&str; 8] = [
+    "--operation-ms-max",
+    "40000",
+    "--request-ms-max",
+    "55000",
+    "--database-acquire-ms-max",
+    "20000",
+    "--sweep-interval-ms",
+    "3600000",
+];
+
+/// One server of a test build.
+pub(crate) struct Node {
+    pub(crate) server: Server,
+    pub(crate) hooks: Hooks,
+}
+
+impl Node {
+    /// Starts one with more arguments; the last one given counts.
+    pub(crate) async fn start(bed: &Bed, arguments: &[&str]) -> Result<Node> {
+        let hooks = free_address()?;
+        let listen = hooks.to_string();
+        let mut all = vec!["--test-listen", &listen];
+        let given = |option: &&str| arguments.contains(option);
+        for pair in PATIENT.chunks(2).filter(|pair| !given(&pair[0])) {
+            all.extend(pair);
+        }
+        all.extend(arguments);
+        let mut server = bed.start_with(&all).await?;
+        server.hush();
+        Ok(Node {
+            server,
+            hooks: Hooks::at(hooks),
+        })
+    }
+}
+
+/// Two servers, the database that they share, and what was found wrong with it so far.
+pub(crate) struct Pair {
+    pub(crate) backend: Backend,
+    pub(crate) bed: Bed,
+    pub(crate) nodes: [Node; 2],
+    findings: BTreeSet<String>,
+}
+
+impl Pair {
+    pub(crate) async fn start(bed: Bed, backend: Backend) -> Result<Pair> {
+        // One after the other: the first makes the tables.
+        let nodes = [Node::start(&bed, &[]).await?, Node::start(&bed, &[]).await?];
+        Ok(Pair {
+            backend,
+            bed,
+            nodes,
+            findings: BTreeSet::new(),
+        })
+    }
+
+    /// Starts again what the row before has killed.
+    pub(crate) async fn revive(&mut self) -> Result<()> {
+        for node in &mut self.nodes {
+            if !node.server.is_alive() {
+                *node = Node::start(&self.bed, &[]).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends both, with whatever they are in the middle of.
+    pub(crate) async fn kill(&mut self) -> Result<()> {
+        for node in &mut self.nodes {
+            if node.server.is_alive() {
+                node.server.kill().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every row of the database.
+    pub(crate) async fn rows(&self) -> Result<Rows> {
+        self.bed.rows().await
+    }
+
+    /// Fails if the audit finds anything that it had not found before.
+    pub(crate) async fn check(&mut self) -> Result<()> {
+        let outcome = self.bed.run(&["check"]).await?;
+        if outcome.code == Some(0) {
+            return Ok(());
+        }
+        let findings = outcome.text().lines().map(str::to_owned).collect();
+        let new: Vec<String> = (&findings - &self.findings).into_iter().collect();
+        self.findings = findings;
+        ensure!(
+            new.is_empty(),
+            "`treeline check` found something:\n{}",
+            new.join("\n")
+        );
+        Ok(())
+    }
+
+    /// The ends of both logs.
+    pub(crate) fn logs(&self) -> String {
+        let tails = self
+            .nodes
+            .iter()
+            .map(|node| format!("log of {}:\n{}", node.server.address(), node.server.log_tail()));
+        tails.collect::<Vec<_>>().join("\n")
+    }
+}

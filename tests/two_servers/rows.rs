@@ -1,0 +1,139 @@
+//! The table of rows, and which of them run where.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use anyhow::Result;
+use treeline_core::Kind;
+
+use crate::lab::{Backend, Lab};
+use crate::race::Race;
+use crate::{create, parent, update};
+
+/// One row of the list.
+pub(crate) struct Row {
+    /// The name of its function: the id, then the claim.
+    pub(crate) name: &'static str,
+    pub(crate) kinds: &'static [Kind],
+    /// Whether it is about the wire to a database server, which SQLite does not have.
+    pub(crate) needs_server: bool,
+    pub(crate) tell: for<'r> fn(&'r mut Race) -> Story<'r>,
+}
+
+/// A row being told.
+pub(crate) type Story<'r> = Pin<Box<dyn Future<Output = Result<()>> + 'r>>;
+
+/// Lists async functions over a [`Race`] as rows, each with its kinds.
+macro_rules! rows {
+    ($($name:ident of $kinds:expr),+ $(,)?) => {
+        pub(crate) const ROWS: &[crate::rows::Row] = &[$(crate::rows::Row {
+            name: stringify!($name),
+            kinds: $kinds,
+            needs_server: false,
+            tell: |race| Box::pin($name(race)),
+        }),+];
+    };
+}
+pub(crate) use rows;
+
+/// Every kind but versions, which are linked and not created.
+pub(crate) const CREATED: &[Kind] = &[
+    Kind::Metalake,
+    Kind::Catalog,
+    Kind::Schema,
+    Kind::Fileset,
+    Kind::Model,
+];
+/// Those of them that can be renamed.
+pub(crate) const RENAMED: &[Kind] = &[Kind::Metalake, Kind::Catalog, Kind::Fileset, Kind::Model];
+/// Those of them that hold others.
+pub(crate) const PARENTS: &[Kind] = &[Kind::Metalake, Kind::Catalog, Kind::Schema, Kind::Model];
+/// Every kind that is made under another.
+pub(crate) const CHILDREN: &[Kind] = &[
+    Kind::Catalog,
+    Kind::Schema,
+    Kind::Fileset,
+    Kind::Model,
+    Kind::ModelVersion,
+];
+/// What is made in a schema.
+pub(crate) const LEAVES: &[Kind] = &[Kind::Fileset, Kind::Model];
+
+fn all() -> impl Iterator<Item = &'static Row> {
+    [create::ROWS, parent::ROWS, update::ROWS].into_iter().flatten()
+}
+
+impl Row {
+    /// The id that the list knows it by.
+    pub(crate) fn id(&self) -> String {
+        let mut words = self.name.split('_');
+        let id: Vec<&str> = words.by_ref().take(3).collect();
+        id.join("-").to_uppercase()
+    }
+}
+
+/// One row, of one kind, on one backend, in one order.
+#[derive(Clone, Copy)]
+pub(crate) struct Case {
+    pub(crate) row: &'static Row,
+    pub(crate) kind: Kind,
+    pub(crate) backend: Backend,
+    /// Whether the second server is A.
+    pub(crate) swapped: bool,
+}
+
+/// What runs: everything in a soak; otherwise the first server is A, and MySQL and MariaDB take one kind a row in turn.
+pub(crate) fn cases(lab: &Lab) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for backend in lab.backends() {
+        for (number, row) in all().enumerate() {
+            if row.needs_server && backend == Backend::Sqlite {
+                continue;
+            }
+            let turn = number + backend as usize;
+            let kinds = match backend {
+                Backend::Sqlite | Backend::Postgres => row.kinds,
+                Backend::MariaDb | Backend::MySql if lab.soak => row.kinds,
+                Backend::MariaDb | Backend::MySql => &row.kinds[turn % row.kinds.len()..][..1],
+            };
+            let orders: &[bool] = if lab.soak { &[false, true] } else { &[false] };
+            for kind in kinds {
+                cases.extend(orders.iter().map(|swapped| Case {
+                    row,
+                    kind: *kind,
+                    backend,
+                    swapped: *swapped,
+                }));
+            }
+        }
+    }
+    cases
+}
+
+impl Case {
+    pub(crate) fn name(&self) -> String {
+        let order = if self.swapped { "::swapped" } else { "" };
+        format!("{}::{}::{}{order}", self.row.name, self.backend.name(), self.kind.as_str())
+    }
+
+    /// Tells the row on a pair, and gives the pair back. One that failed may have left anything in the middle.
+    pub(crate) async fn run(&self, lab: &Lab) -> Result<()> {
+        let pair = lab.take(self.backend).await?;
+        let mut race = Race::new(pair, self.kind, self.swapped, lab.soak);
+        let mut told = (self.row.tell)(&mut race).await;
+        if told.is_ok() {
+            told = race.end().await;
+        }
+        race.let_go().await;
+        let mut pair = race.pair;
+        if let Err(error) = &mut told {
+            let logs = pair.logs();
+            pair.kill().await?;
+            // What it left behind is no fault of the rows that come after.
+            let _ = pair.check().await;
+            *error = anyhow::anyhow!("{error:#}\n{logs}");
+        }
+        lab.put(pair)?;
+        told
+    }
+}
