@@ -289,6 +289,15 @@ impl<K> NameLocks<K> {
         lock(&self.shards[shard].0)
     }
 
+    /// For how many keys the tables have room, and how many slots are spare.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> (usize, usize) {
+        let tables = self.shards.iter().map(|shard| lock(&shard.0));
+        tables.fold((0, 0), |sum, table| {
+            (sum.0 + table.slots.capacity(), sum.1 + table.spare.len())
+        })
+    }
+
     pub(crate) fn tell(&self, mode: Mode, outcome: Outcome, waited: Duration) {
         if let Some(listener) = &self.listener {
             listener(Event {

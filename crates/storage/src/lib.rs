@@ -1,6 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+mod open;
 mod store;
+mod writes;
+
+mod claims;
 
 mod context;
 mod resolve;
@@ -14,6 +18,7 @@ mod read;
 mod tasks;
 
 mod check;
+mod dump;
 mod feed;
 mod lock;
 mod migrate;
@@ -44,7 +49,9 @@ pub use check::Finding;
 pub use context::{Idempotency, Precondition, WriteContext};
 pub use drop::DropRule;
 pub use migrate::MigrateReport;
+pub use open::StoreOptions;
 pub use resolve::{Level, Resolved};
 pub use side::NewLocation;
-pub use store::{CreatedWithLocations, Store, StoreOptions};
+pub use store::Store;
 pub use tasks::{Task, TaskFilter, TaskKind};
+pub use writes::CreatedWithLocations;

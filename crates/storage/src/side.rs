@@ -90,7 +90,7 @@ pub(crate) struct Removable {
 }
 
 /// Detaches all side rows of entities that are about to be dropped, and answers the directories that go with them.
-/// Before the entities themselves: the liveness keys of the side rows point at their live state.
+/// Before the entities themselves: the liveness keys of the side rows point at their live state (INV-6).
 pub(crate) async fn detach_all(
     transaction: &mut Transaction<'_>,
     ids: &[EntityId],

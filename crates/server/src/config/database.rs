@@ -38,7 +38,7 @@ impl Database {
             url,
             password,
             connections_max: options.database_connections_max.unwrap_or(8),
-            acquire_ms_max: options.database_acquire_ms_max.unwrap_or(3_000),
+            acquire_ms_max: options.database_acquire_ms_max.unwrap_or(10_000),
         })
     }
 

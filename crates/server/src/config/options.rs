@@ -39,7 +39,7 @@ pub struct Options {
     )]
     pub database_connections_max: Option<usize>,
 
-    /// How long a request waits for a connection to a database server [default: 3000]
+    /// How long a request waits for a connection to a database server [default: 10000]
     #[arg(
         long,
         global = true,

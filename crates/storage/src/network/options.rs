@@ -10,7 +10,7 @@ use sqlx::postgres::PgConnectOptions;
 use treeline_core::{Error, Result};
 
 use super::Connector;
-use crate::store::StoreOptions;
+use crate::open::StoreOptions;
 
 /// Everything that a connection is made with.
 #[derive(Clone, Debug)]

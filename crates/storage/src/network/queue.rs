@@ -14,6 +14,10 @@ use crate::session::Session;
 /// Waits between two attempts to connect to a server that does not answer.
 const RECONNECT_WAIT: Duration = Duration::from_millis(50);
 
+/// How long a server that does not answer is tried again. Shorter than the wait for a connection that is in use: those
+/// come back, and a server that is down mostly does not.
+const CONNECT_MAX: Duration = Duration::from_secs(3);
+
 /// Idle connections, and the right to open more, up to a bound.
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -49,7 +53,7 @@ impl Queue {
         };
         let connection = match self.pop() {
             Some(connection) => connection,
-            None => self.connect(deadline).await?,
+            None => self.connect(deadline.min(Instant::now() + CONNECT_MAX)).await?,
         };
         Ok(Lease {
             queue: self,

@@ -184,8 +184,12 @@ mod tests {
     /// Every look-up goes through an index, whatever the size of the estate. Scans are named here, with the reason.
     #[test]
     fn no_statement_scans_a_table_unless_it_reads_all_of_it() {
-        let whole =
-            |name: &str| name.starts_with("check_") || name.starts_with("dump_") || name == "schema_version" || name == "count_blocked";
+        let whole = |name: &str| {
+            name.starts_with("check_")
+                || name.starts_with("dump_")
+                || name == "schema_version"
+                || name == "count_blocked"
+        };
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("treeline.db");
         crate::migrate::migrate_sqlite(&file).unwrap();

@@ -44,6 +44,7 @@ impl Backend {
 }
 
 /// SQLite, and every server whose URL is in the environment.
+#[expect(clippy::print_stderr, reason = "says which backends do not take part")]
 pub(crate) fn backends() -> Vec<Backend> {
     let mut backends = vec![Backend {
         name: "sqlite",

@@ -81,8 +81,7 @@ async fn carry(mut client: TcpStream, target: &str, armed: &AtomicU8) -> std::io
                     AFTER => {
                         server.write_all(bytes).await?;
                         // The server's answer says that the commit is through; it goes no further.
-                        server.read(&mut down).await?;
-                        return Ok(());
+                        return server.read(&mut down).await.map(drop);
                     }
                     _ => server.write_all(bytes).await?,
                 }
