@@ -138,7 +138,7 @@ async fn r_create_8_many_who_wait_for_one_name_all_get_an_answer(race: &mut Race
     let x = race.place("x").await?;
     let crowd = race.start(&["--database-connections-max", "40"]).await?;
     let a = race.hold(A, &x.create(), "create.inserted").await?;
-    let others: Vec<Meanwhile> = (0..31).map(|_| Race::meanwhile_on(&crowd, B, &x.create())).collect();
+    let others: Vec<Meanwhile> = (0..31).map(|_| race.meanwhile_on(&crowd, B, &x.create())).collect();
     race.shows_waiting(&crowd, 31).await?;
     for other in &others {
         ensure!(!other.is_answered(), "one of those who wait was answered");

@@ -144,10 +144,13 @@ impl Lab {
         let pool = self.pool(backend)?;
         let idle = lock(&pool.idle).pop();
         match idle {
-            Some(mut pair) => {
-                pair.revive().await?;
-                Ok(pair)
-            }
+            Some(mut pair) => match pair.revive().await {
+                Ok(()) => Ok(pair),
+                Err(error) => {
+                    lock(&pool.idle).push(pair);
+                    Err(error)
+                }
+            },
             None => Pair::start(self.bed(pool)?, backend).await,
         }
     }

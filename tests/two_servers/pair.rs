@@ -9,11 +9,13 @@ use crate::lab::Backend;
 
 /// Long bounds, so that what is held is not given up while a busy machine is slow; and no sweep of its own accord,
 /// so that only the row moves anything.
-const PATIENT: [&str; 8] = [
+const PATIENT: [&str; 10] = [
     "--operation-ms-max",
     "40000",
     "--request-ms-max",
     "55000",
+    "--database-connections-max",
+    "6",
     "--database-acquire-ms-max",
     "20000",
     "--sweep-interval-ms",

@@ -13,7 +13,7 @@ pub enum Mode {
 }
 
 /// A deadline, and optionally a name that reports and errors show. A plain [`Duration`] is an `Ask` too.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Ask {
     pub(crate) wait: Duration,
     pub(crate) who: Option<Arc<str>>,

@@ -1,6 +1,11 @@
 //! Table C9, in a process of its own because it measures memory: a million names, each locked once, each with a
 //! waiter that goes at a random moment. Nothing may be left.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that goes wrong should stop where it does"
+)]
+
 use std::future::Future as _;
 use std::pin::pin;
 use std::sync::Arc;

@@ -199,7 +199,9 @@ impl<T: DeserializeOwned> FromRequest<App> for OptionalJson<T> {
 /// Reads a body within the limits of size and time.
 pub(crate) async fn read_within(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Refusal> {
     let reading = read(headers, body, limits.body_bytes_max);
-    tokio::time::timeout(limits.body_read_max, reading).await.unwrap_or_else(|_| Err(Refusal::too_slow()))
+    tokio::time::timeout(limits.body_read_max, reading)
+        .await
+        .unwrap_or_else(|_| Err(Refusal::too_slow()))
 }
 
 /// Reads a body up to the limit.

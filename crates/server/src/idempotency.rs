@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::HeaderName;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use sha2::{Digest, Sha256};
 use treeline_core::Error;
 use treeline_dispatch::Idempotency;
@@ -22,27 +23,38 @@ const CHARS_MAX: usize = 256;
 
 /// Takes the fingerprint of a write that the client named, and leaves it with the request for the handlers.
 pub(crate) async fn mark(request: Request, limits: &Limits) -> Result<Request, Refusal> {
-    let Some(key) = key(request.headers())? else { return Ok(request) };
+    let Some(key) = key(request.headers())? else {
+        return Ok(request);
+    };
     let (mut parts, body) = request.into_parts();
     let body = read_within(&parts.headers, body, limits).await?;
     let mut hash = Sha256::new();
-    for part in [parts.method.as_str().as_bytes(), parts.uri.to_string().as_bytes(), &body] {
+    for part in [
+        parts.method.as_str().as_bytes(),
+        parts.uri.to_string().as_bytes(),
+        &body,
+    ] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    let fingerprint = format!("{:x}", hash.finalize());
+    let fingerprint = BASE64_STANDARD.encode(hash.finalize());
     parts.extensions.insert(Idempotency { key, fingerprint });
     Ok(Request::from_parts(parts, Body::from(body)))
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
     let mut values = headers.get_all(HEADER).iter();
-    let Some(value) = values.next() else { return Ok(None) };
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
     let refused = |reason: &str| Refusal::from(Error::invalid("Idempotency-Key", reason));
     if values.next().is_some() {
         return Err(refused("is sent more than once"));
     }
-    let text = value.to_str().map_err(|_| refused("has characters outside of visible ASCII"))?.trim();
+    let text = value
+        .to_str()
+        .map_err(|_| refused("has characters outside of visible ASCII"))?
+        .trim();
     if text.is_empty() || text.len() > CHARS_MAX {
         return Err(refused("must have 1 to 256 characters"));
     }
@@ -53,7 +65,12 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
 mod tests {
     use super::*;
 
-    async fn marked(method: &str, path: &str, key: &str, body: &'static str) -> Result<Option<Idempotency>, Refusal> {
+    async fn marked(
+        method: &str,
+        path: &str,
+        key: &str,
+        body: &'static str,
+    ) -> Result<Option<Idempotency>, Refusal> {
         let request = Request::builder().method(method).uri(path).header(HEADER, key);
         let request = mark(request.body(Body::from(body)).unwrap(), &Limits::default()).await?;
         Ok(request.extensions().get::<Idempotency>().cloned())
@@ -61,11 +78,22 @@ mod tests {
 
     #[tokio::test]
     async fn equal_requests_have_equal_fingerprints_and_others_do_not() {
-        let first = marked("POST", "/api/metalakes", "k", "{}").await.unwrap().unwrap();
-        assert_eq!(marked("POST", "/api/metalakes", "k", "{}").await.unwrap().unwrap(), first);
-        for (method, path, body) in
-            [("PUT", "/api/metalakes", "{}"), ("POST", "/api/metalakes?x", "{}"), ("POST", "/api/metalakes", "{ }")]
-        {
+        let first = marked("POST", "/api/metalakes", "k", "{}")
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            marked("POST", "/api/metalakes", "k", "{}")
+                .await
+                .unwrap()
+                .unwrap(),
+            first
+        );
+        for (method, path, body) in [
+            ("PUT", "/api/metalakes", "{}"),
+            ("POST", "/api/metalakes?x", "{}"),
+            ("POST", "/api/metalakes", "{ }"),
+        ] {
             let other = marked(method, path, "k", body).await.unwrap().unwrap();
             assert_ne!(other.fingerprint, first.fingerprint);
         }
@@ -74,7 +102,10 @@ mod tests {
     #[tokio::test]
     async fn a_key_without_a_name_is_refused() {
         for key in ["", " ", &"k".repeat(257)] {
-            assert!(marked("POST", "/api/metalakes", key, "{}").await.is_err(), "{key:?}");
+            assert!(
+                marked("POST", "/api/metalakes", key, "{}").await.is_err(),
+                "{key:?}"
+            );
         }
     }
 }

@@ -24,8 +24,8 @@ mod system;
 
 mod auth;
 mod conditional;
-mod idempotency;
 mod extract;
+mod idempotency;
 mod negotiate;
 
 mod envelope;

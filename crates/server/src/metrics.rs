@@ -91,8 +91,8 @@ struct OperationMetrics {
 }
 
 /// The statuses that are answered; any other is counted by name.
-const STATUSES: [u16; 17] = [
-    200, 304, 307, 400, 401, 403, 404, 405, 406, 408, 409, 412, 413, 415, 500, 502, 503,
+const STATUSES: [u16; 18] = [
+    200, 304, 307, 400, 401, 403, 404, 405, 406, 408, 409, 412, 413, 415, 422, 500, 502, 503,
 ];
 
 impl HttpMetrics {

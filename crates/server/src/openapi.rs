@@ -110,12 +110,12 @@ fn parameters(operation: &Operation) -> Vec<Value> {
     let of_verb: &[&str] = match operation.verb {
         Verb::List(Kind::Catalog | Kind::ModelVersion) => &["details"],
         Verb::List(Kind::Metalake | Kind::Schema | Kind::Fileset | Kind::Model) => &[],
-        Verb::Create(_) => &["ifNoneMatchStar"],
+        Verb::Create(_) => &["ifNoneMatchStar", "idempotencyKey"],
         Verb::Load(_) => &["ifNoneMatch"],
-        Verb::Alter(_) | Verb::Switch(_) => &["ifMatch"],
-        Verb::Drop(Kind::Metalake | Kind::Catalog) => &["force", "ifMatch"],
-        Verb::Drop(Kind::Schema) => &["cascade", "ifMatch"],
-        Verb::Drop(Kind::Fileset | Kind::Model | Kind::ModelVersion) => &["ifMatch"],
+        Verb::Alter(_) | Verb::Switch(_) => &["ifMatch", "idempotencyKey"],
+        Verb::Drop(Kind::Metalake | Kind::Catalog) => &["force", "ifMatch", "idempotencyKey"],
+        Verb::Drop(Kind::Schema) => &["cascade", "ifMatch", "idempotencyKey"],
+        Verb::Drop(Kind::Fileset | Kind::Model | Kind::ModelVersion) => &["ifMatch", "idempotencyKey"],
         Verb::FileLocation => &["subPathRequired", "locationName", "filesetDataOperation"],
         Verb::Files => &["subPath", "locationName"],
         Verb::Uri => &["uriName"],
@@ -212,11 +212,11 @@ fn refusals(operation: &Operation) -> Vec<u16> {
         | Verb::Health
         | Verb::Configs
         | Verb::SecretProviders => &[],
-        Verb::Create(Kind::Metalake) => &[409, 412],
+        Verb::Create(Kind::Metalake) => &[409, 412, 422],
         Verb::Load(Kind::Metalake) => &[304, 404],
         Verb::Load(_) => &[304, 404, 409],
-        Verb::Create(Kind::Catalog) => &[404, 409, 412, 502],
-        Verb::Create(_) | Verb::Alter(_) | Verb::Switch(_) | Verb::Drop(_) => &[404, 409, 412],
+        Verb::Create(Kind::Catalog) => &[404, 409, 412, 422, 502],
+        Verb::Create(_) | Verb::Alter(_) | Verb::Switch(_) | Verb::Drop(_) => &[404, 409, 412, 422],
         Verb::List(_) | Verb::FileLocation | Verb::Files | Verb::Uri => below_a_metalake,
         Verb::TestNew | Verb::TestExisting => &[404, 409, 502],
     };
@@ -228,6 +228,10 @@ fn refusals(operation: &Operation) -> Vec<u16> {
     let mut statuses: Vec<u16> = ANY.into_iter().chain(of_verb.iter().copied()).collect();
     if !is_open {
         statuses.extend(ON_THE_API);
+    }
+    if operation.method == Method::DELETE {
+        // It takes no body, but one that is sent along goes into the fingerprint of a named request.
+        statuses.extend([408, 413]);
     }
     if has_body {
         statuses.extend(WITH_A_BODY);

@@ -16,14 +16,15 @@ use treeline_core::{EntityTag, Error, Kind, Name, Operation, Path};
 use crate::context::WriteContext;
 use crate::failure::{Clash, Failure};
 use crate::feed::{self, Entry};
-use crate::hooks::{mutant, sync_point};
+use crate::hooks::{self, mutant, sync_point};
 use crate::idempotency::{self, Unchanged};
 use crate::lock::{self, Parent};
 use crate::record::{self, Record};
 use crate::resolve::Resolved;
 use crate::side::{self, AliasChange};
 use crate::sql::entity;
-use crate::transaction::{Backend, Proof, Transaction, Work};
+use crate::sql::fused::FUSED_UPDATE;
+use crate::transaction::{Backend, Fused, Proof, Transaction, Work};
 use crate::value::Value;
 
 /// A change without its kind's types: from a row to what it shall be. Pure, since it may run again on a newer row.
@@ -127,6 +128,36 @@ impl Work for CompareAndSet {
         )
         .await
     }
+
+    /// Only a change of neither the name nor side rows.
+    fn fuse(&self) -> Option<Fused<Record>> {
+        let record = &self.resolved.leaf;
+        let plain = self.next.name == record.name && self.next.aliases == AliasChange::default();
+        if !plain || hooks::is_armed_inside(record.name.as_str()) {
+            return None;
+        }
+        let values = vec![
+            self.next.in_use.into(),
+            self.next.payload.as_str().into(),
+            self.context.principal.as_str().into(),
+            record.id.into(),
+            record.version.into(),
+            feed::path_text(&feed::names(self.resolved.path())).ok()?.into(),
+            self.context.request_id.as_str().into(),
+        ];
+        let (record, next, principal) = (record.clone(), self.next.clone(), self.context.principal.clone());
+        let answer = move |updated_at_ms| written(&record, &next, principal, Some(updated_at_ms));
+        Some(Fused {
+            statement: &FUSED_UPDATE,
+            values,
+            answer: Box::new(answer),
+            nothing: Some(Failure::Lost),
+        })
+    }
+
+    fn proof(&self, output: &Record) -> Option<Proof> {
+        Some(self.context.proof(output.id, output.version))
+    }
 }
 
 /// A later attempt: under the row's lock, on what the row is then.
@@ -217,14 +248,19 @@ async fn set(
         },
         record.name.as_str()
     );
+    Ok(written(record, next, context.principal.clone(), updated_at))
+}
+
+/// The row as it is after the update.
+fn written(record: &Record, next: &Next, principal: String, updated_at_ms: Option<i64>) -> Record {
     let mut written = record.clone();
-    written.version = version;
+    written.version = record.version.next();
     written.name = next.name.clone();
     written.in_use = next.in_use;
     written.payload.clone_from(&next.payload);
-    written.audit.last_modifier = Some(context.principal.clone());
-    written.audit.last_modified_at_ms = updated_at;
-    Ok(written)
+    written.audit.last_modifier = Some(principal);
+    written.audit.last_modified_at_ms = updated_at_ms;
+    written
 }
 
 /// The one statement that decides who wins (INV-4).

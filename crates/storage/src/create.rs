@@ -13,14 +13,15 @@ use treeline_core::{Audit, EntityId, Error, Kind, Name, Operation, Path, Provide
 use crate::context::WriteContext;
 use crate::failure::{Clash, Failure};
 use crate::feed::{self, Entry};
-use crate::hooks::{mutant, sync_point};
+use crate::hooks::{self, mutant, sync_point};
 use crate::ids::Ids;
 use crate::lock::{self, LockedParent, Parent};
 use crate::record::Record;
 use crate::side::{self, NewLocation};
 use crate::sql::entity;
+use crate::sql::fused::FUSED_CREATE;
 use crate::tasks::{self, NewTask, Task};
-use crate::transaction::{Proof, Transaction, Work};
+use crate::transaction::{Fused, Proof, Transaction, Work};
 use crate::value::Value;
 
 /// A row to insert, without its kind's types.
@@ -98,6 +99,40 @@ impl Work for Create {
         Ok(Created::Done(record, claimed))
     }
 
+    /// Only under a parent that was resolved, and without side rows; every refusal goes through the portable form.
+    fn fuse(&self) -> Option<Fused<Created>> {
+        let Parent::Entity(parent_id, parent_path) = &self.parent else {
+            return None;
+        };
+        if !self.locations.is_empty() || hooks::is_armed_inside(self.row.name.as_str()) {
+            return None;
+        }
+        let id = self.ids.next().ok()?;
+        let metalake_id = self.metalake_id.unwrap_or(id);
+        let values = vec![
+            (*parent_id).into(),
+            parent_path.name().as_str().into(),
+            id.into(),
+            self.row.kind.as_str().into(),
+            metalake_id.into(),
+            self.row.name.as_str().into(),
+            self.row.provider.map(Provider::as_str).into(),
+            self.row.payload.as_str().into(),
+            self.context.principal.as_str().into(),
+            feed::path_text(&feed::names(&self.path)).ok()?.into(),
+            self.context.request_id.as_str().into(),
+        ];
+        let (row, principal) = (self.row.clone(), self.context.principal.clone());
+        let answer =
+            move |created_at_ms| Created::Done(new_record(id, row, principal, created_at_ms), Vec::new());
+        Some(Fused {
+            statement: &FUSED_CREATE,
+            values,
+            answer: Box::new(answer),
+            nothing: None,
+        })
+    }
+
     fn proof(&self, output: &Created) -> Option<Proof> {
         match output {
             Created::Done(record, _) => Some(self.context.proof(record.id, record.version)),
@@ -159,21 +194,30 @@ pub(crate) async fn insert(
         }
         Err(failure) => return Err(failure),
     }
-    Ok(Record {
+    Ok(new_record(
+        id,
+        row.clone(),
+        context.principal.clone(),
+        parent.now_ms,
+    ))
+}
+
+fn new_record(id: EntityId, row: NewRow, principal: String, created_at_ms: i64) -> Record {
+    Record {
         id,
         kind: row.kind,
         version: Version::FIRST,
-        name: row.name.clone(),
+        name: row.name,
         in_use: true,
         provider: row.provider,
-        payload: row.payload.clone(),
+        payload: row.payload,
         audit: Audit {
-            creator: context.principal.clone(),
-            created_at_ms: parent.now_ms,
+            creator: principal,
+            created_at_ms,
             last_modifier: None,
             last_modified_at_ms: None,
         },
-    })
+    }
 }
 
 /// Appends the feed row of a create.

@@ -32,6 +32,8 @@ pub(crate) struct Dialect {
     pub(crate) lock_drop: &'static str,
     /// After a table's name: lock and update through the primary key only.
     pub(crate) by_id: &'static str,
+    /// Whether it runs the fused forms of `sql::fused`.
+    pub(crate) fuses: bool,
     /// Begins a transaction that writes.
     pub(crate) begin_write: &'static str,
     /// Begins a transaction that reads many rows as of one moment.

@@ -22,8 +22,7 @@ pub(crate) async fn append(
     context: &WriteContext,
     entry: Entry<'_>,
 ) -> Result<(), Failure> {
-    let path = serde_json::to_string(entry.names)
-        .map_err(|error| Failure::Broken(format!("a path for the feed: {error}")))?;
+    let path = path_text(entry.names)?;
     let values = [
         entry.id.into(),
         entry.kind.as_str().into(),
@@ -36,7 +35,12 @@ pub(crate) async fn append(
     transaction.run_one(&sql::feed::INSERT_FEED, &values).await
 }
 
-/// The names of a path, as the feed keeps them.
+/// A path, as the feed keeps it.
+pub(crate) fn path_text(names: &[&str]) -> Result<String, Failure> {
+    serde_json::to_string(names).map_err(|error| Failure::Broken(format!("a path for the feed: {error}")))
+}
+
+/// The names of a path.
 pub(crate) fn names(path: &Path) -> Vec<&str> {
     path.names().iter().map(treeline_core::Name::as_str).collect()
 }

@@ -22,6 +22,12 @@ pub(crate) const fn mutant(_name: &str) -> bool {
     false
 }
 
+/// Whether a point inside the transaction of an entity of that name is armed: a fused statement has no inside.
+#[cfg(not(feature = "test-hooks"))]
+pub(crate) const fn is_armed_inside(_name: &str) -> bool {
+    false
+}
+
 #[cfg(feature = "test-hooks")]
 pub use active::*;
 
@@ -78,6 +84,17 @@ mod active {
     fn armed(point: &str, name: &str) -> Option<Arc<Armed>> {
         let points = POINTS.lock().unwrap_or_else(PoisonError::into_inner);
         points.get(&(point.to_owned(), name.to_owned())).cloned()
+    }
+
+    /// Whether a point inside the transaction of an entity of that name is armed, or a mutant could tell the forms apart.
+    pub(crate) fn is_armed_inside(name: &str) -> bool {
+        const INSIDE: &[&str] = &[
+            "create.parent_locked",
+            "create.inserted",
+            "update.written",
+            "rename.written",
+        ];
+        !MUTANTS.is_empty() || INSIDE.iter().any(|point| armed(point, name).is_some())
     }
 
     /// Arms a point for operations on entities of that name.

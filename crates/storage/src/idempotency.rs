@@ -1,4 +1,4 @@
-//! P11: a request that the client named is carried out once, whichever server it is repeated on.
+//! P11: a request that the client named is carried out once, whichever server it is repeated on (INV-17).
 //!
 //! 1. What the key has done already is looked for first; with the same fingerprint that is the answer.
 //! 2. The key is the first insert of the change's own transaction. Another request under the same key waits there for

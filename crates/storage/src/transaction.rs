@@ -43,10 +43,25 @@ pub(crate) trait Work: Send + Sync + 'static {
     /// The steps. Runs on the transaction it is given and on nothing else.
     async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Self::Output, Failure>;
 
+    /// The same in one statement, where that can be (`sql::fused`); the portable form is the reference.
+    fn fuse(&self) -> Option<Fused<Self::Output>> {
+        None
+    }
+
     /// What would prove that a commit with this answer took effect. None for work that may simply run again.
     fn proof(&self, _output: &Self::Output) -> Option<Proof> {
         None
     }
+}
+
+/// A whole transaction as one statement.
+pub(crate) struct Fused<T> {
+    pub(crate) statement: &'static Statement,
+    pub(crate) values: Vec<Value>,
+    /// What the moment that the statement answers comes to.
+    pub(crate) answer: Box<dyn FnOnce(i64) -> T + Send>,
+    /// What it means that the statement wrote nothing; none: the portable form finds out.
+    pub(crate) nothing: Option<Failure>,
 }
 
 /// How much a read may touch.

@@ -2,14 +2,28 @@
 
 use super::tree::{Complaint, Tree};
 
-/// Where statements stand.
-const HOMES: &[&str] = &["crates/storage/src/sql/", "crates/storage/migrations/"];
+/// Where statements stand. What differs by dialect is data of the dialect, and is seen in the rendered snapshots.
+const HOMES: &[&str] = &[
+    "crates/storage/src/sql/",
+    "crates/storage/src/dialect/",
+    "crates/storage/migrations/",
+];
 
 /// Where else a statement may be written, and why.
-const EXCEPTIONS: &[(&str, &str)] = &[(
-    "tests/api/damage.rs",
-    "it damages a database by hand, which takes statements that no protocol has",
-)];
+const EXCEPTIONS: &[(&str, &str)] = &[
+    (
+        "crates/storage/src/migrate.rs",
+        "it works on a database that has none of our tables yet",
+    ),
+    (
+        "crates/storage/src/network/connection.rs",
+        "it asks the server what it is, before a dialect is known",
+    ),
+    (
+        "tests/api/damage.rs",
+        "it damages a database by hand, which takes statements that no protocol has",
+    ),
+];
 
 /// Beginnings of statements: a word, and what may follow it (anything where nothing is named).
 const BEGINNINGS: &[(&str, &[&str])] = &[

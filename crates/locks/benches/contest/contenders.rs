@@ -10,12 +10,15 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, Semaphore
 use tokio_time as tokio;
 use treeline_locks::NameLocks;
 
+/// A name as the server would lock it.
+pub(crate) type Key = String;
+
 pub(crate) trait Contender: Default + Send + Sync + 'static {
     const NAME: &'static str;
     type Held<'a>: Send;
 
-    fn read<'a>(&'a self, key: &'a String) -> impl Future<Output = Self::Held<'a>> + Send;
-    fn write<'a>(&'a self, key: &'a String) -> impl Future<Output = Self::Held<'a>> + Send;
+    fn read<'a>(&'a self, key: &'a Key) -> impl Future<Output = Self::Held<'a>> + Send;
+    fn write<'a>(&'a self, key: &'a Key) -> impl Future<Output = Self::Held<'a>> + Send;
 }
 
 /// A deadline is part of the contract here and of nobody else's.
@@ -28,11 +31,11 @@ impl Contender for Treeline {
     const NAME: &'static str = "treeline-locks";
     type Held<'a> = treeline_locks::Guard<'a, String>;
 
-    async fn read<'a>(&'a self, key: &'a String) -> Self::Held<'a> {
+    async fn read<'a>(&'a self, key: &'a Key) -> Self::Held<'a> {
         self.0.read(key, WAIT).await.unwrap()
     }
 
-    async fn write<'a>(&'a self, key: &'a String) -> Self::Held<'a> {
+    async fn write<'a>(&'a self, key: &'a Key) -> Self::Held<'a> {
         self.0.write(key, WAIT).await.unwrap()
     }
 }
@@ -44,11 +47,11 @@ impl Contender for Lockable {
     const NAME: &'static str = "lockable";
     type Held<'a> = <lockable::LockPool<String> as lockable::Lockable<String, ()>>::Guard<'a>;
 
-    async fn read<'a>(&'a self, key: &'a String) -> Self::Held<'a> {
+    async fn read<'a>(&'a self, key: &'a Key) -> Self::Held<'a> {
         self.write(key).await
     }
 
-    async fn write<'a>(&'a self, key: &'a String) -> Self::Held<'a> {
+    async fn write<'a>(&'a self, key: &'a Key) -> Self::Held<'a> {
         self.0.async_lock(key.clone()).await
     }
 }
@@ -65,11 +68,11 @@ impl Contender for KeyedLock {
     const NAME: &'static str = "keyed-lock";
     type Held<'a> = keyed_lock::r#async::Guard<'a, String>;
 
-    async fn read<'a>(&'a self, key: &'a String) -> Self::Held<'a> {
+    async fn read<'a>(&'a self, key: &'a Key) -> Self::Held<'a> {
         self.write(key).await
     }
 
-    async fn write<'a>(&'a self, key: &'a String) -> Self::Held<'a> {
+    async fn write<'a>(&'a self, key: &'a Key) -> Self::Held<'a> {
         self.0.lock(key.clone()).await
     }
 }
@@ -79,7 +82,7 @@ impl Contender for KeyedLock {
 pub(crate) struct Uncleaned(DashMap<String, Arc<RwLock<()>>>);
 
 impl Uncleaned {
-    fn lock(&self, key: &String) -> Arc<RwLock<()>> {
+    fn lock(&self, key: &Key) -> Arc<RwLock<()>> {
         if let Some(lock) = self.0.get(key) {
             return Arc::clone(&lock);
         }
@@ -96,13 +99,13 @@ impl Contender for Uncleaned {
     const NAME: &'static str = "DashMap, never cleaned";
     type Held<'a> = Owned;
 
-    async fn read<'a>(&'a self, key: &'a String) -> Owned {
+    async fn read<'a>(&'a self, key: &'a Key) -> Owned {
         Owned::Read {
             _guard: self.lock(key).read_owned().await,
         }
     }
 
-    async fn write<'a>(&'a self, key: &'a String) -> Owned {
+    async fn write<'a>(&'a self, key: &'a Key) -> Owned {
         Owned::Write {
             _guard: self.lock(key).write_owned().await,
         }
@@ -123,7 +126,7 @@ const READERS_MAX: u32 = 1 << 20;
 
 pub(crate) struct Ticket<'a> {
     map: &'a Cleaned,
-    key: &'a String,
+    key: &'a Key,
     entry: Arc<Entry>,
     permits: u32,
 }
@@ -142,7 +145,7 @@ impl Drop for Ticket<'_> {
 }
 
 impl Cleaned {
-    async fn take<'a>(&'a self, key: &'a String, permits: u32) -> Ticket<'a> {
+    async fn take<'a>(&'a self, key: &'a Key, permits: u32) -> Ticket<'a> {
         let counted = |entry: &Arc<Entry>| {
             entry.count.fetch_add(1, Ordering::AcqRel);
             Arc::clone(entry)
@@ -170,11 +173,11 @@ impl Contender for Cleaned {
     const NAME: &'static str = "DashMap and semaphore, cleaned";
     type Held<'a> = Ticket<'a>;
 
-    async fn read<'a>(&'a self, key: &'a String) -> Ticket<'a> {
+    async fn read<'a>(&'a self, key: &'a Key) -> Ticket<'a> {
         self.take(key, 1).await
     }
 
-    async fn write<'a>(&'a self, key: &'a String) -> Ticket<'a> {
+    async fn write<'a>(&'a self, key: &'a Key) -> Ticket<'a> {
         self.take(key, READERS_MAX).await
     }
 }

@@ -1,6 +1,11 @@
 //! What the crate promises, through its public API. Each file is one subject; `kit` polls futures by hand, so that
 //! a schedule is exact and needs no sleep.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that goes wrong should stop where it does"
+)]
+
 mod cancelling;
 mod cell;
 mod fairness;

@@ -48,7 +48,8 @@ fn public_items(source: &str) -> String {
         }
         let opens = code.starts_with("pub ") || code.starts_with("#[derive") || code == "#[non_exhaustive]";
         let is_impl = outer && code.starts_with("impl");
-        if code == "}," || item.is_empty() && !opens && !is_impl && !(whole && !outer && code != "}") {
+        let inside = whole && !outer && code != "}" && code != "},";
+        if item.is_empty() && !opens && !is_impl && !inside {
             whole &= !(outer && code == "}");
             continue;
         }

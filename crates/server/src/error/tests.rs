@@ -242,6 +242,7 @@ fn everything_else_has_the_status_the_code_and_the_class_of_the_table() {
         reason: text(),
     };
     assert_refused(unsupported, 405, 1006, "UnsupportedOperationException");
+    assert_refused(Error::KeyReused, 422, 1001, "IllegalArgumentException");
     let forbidden = Error::Forbidden {
         principal: text(),
         operation: text(),

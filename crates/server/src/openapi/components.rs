@@ -7,8 +7,8 @@ use super::reference;
 use super::schemas::Schemas;
 
 /// The statuses that a refusal or `304` may have.
-const STATUSES: [u16; 15] = [
-    304, 400, 401, 403, 404, 405, 406, 408, 409, 412, 413, 415, 500, 502, 503,
+const STATUSES: [u16; 16] = [
+    304, 400, 401, 403, 404, 405, 406, 408, 409, 412, 413, 415, 422, 500, 502, 503,
 ];
 
 /// All components.
@@ -69,6 +69,7 @@ fn description(status: u16) -> &'static str {
         412 => "A precondition does not hold: `If-Match` (1012), or `If-None-Match: *` (1004).",
         413 => "The body is too long (1001).",
         415 => "The body is not JSON (1001).",
+        422 => "The `Idempotency-Key` stands for another request already (1001).",
         500 => "A defect of the server (1002).",
         502 => "An external system cannot be reached (1007).",
         _ => "The server cannot serve right now (1002, with `Retry-After`).",
@@ -121,6 +122,13 @@ fn parameters() -> Value {
         "filesetDataOperation": header("FilesetDataOperation", "What the client means to do, such as `RENAME`."),
         "ifMatch": header("If-Match", "Only if it is in one of these states: tags as `ETag` names them, or `*`."),
         "ifNoneMatch": header("If-None-Match", "Answer `304` if it is in one of these states."),
+        "idempotencyKey": {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": false,
+            "description": "The client's name for this request: sent again with it, it is carried out once.",
+            "schema": { "type": "string", "minLength": 1, "maxLength": 256 },
+        },
         "ifNoneMatchStar": {
             "name": "If-None-Match",
             "in": "header",

@@ -18,6 +18,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
     lock_alter: "FOR UPDATE",
     lock_drop: "FOR UPDATE",
     by_id: "FORCE INDEX (PRIMARY)",
+    fuses: false,
     begin_write: "START TRANSACTION",
     begin_snapshot: "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; \
                      START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",

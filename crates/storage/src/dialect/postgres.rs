@@ -17,6 +17,7 @@ pub(crate) static POSTGRES: Dialect = Dialect {
     lock_alter: "FOR NO KEY UPDATE",
     lock_drop: "FOR UPDATE",
     by_id: "",
+    fuses: true,
     begin_write: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
     begin_snapshot: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     count_blocked: "SELECT COUNT(*) FROM pg_stat_activity \

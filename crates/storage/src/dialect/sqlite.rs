@@ -15,6 +15,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
     lock_alter: "",
     lock_drop: "",
     by_id: "",
+    fuses: false,
     // IMMEDIATE, because a transaction that read before another's commit could not write any more.
     begin_write: "BEGIN IMMEDIATE",
     begin_snapshot: "BEGIN",

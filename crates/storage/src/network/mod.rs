@@ -18,7 +18,7 @@ use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::hooks::mutant;
 use crate::sql::Rendered;
-use crate::transaction::{LookForProof, Proof, Reading, Transaction, Work, Written};
+use crate::transaction::{Fused, LookForProof, Proof, Reading, Transaction, Work, Written};
 
 /// One database behind a server.
 #[derive(Debug)]
@@ -48,6 +48,24 @@ impl Network {
         earlier: Option<&Proof>,
     ) -> Result<Written<W::Output>, Failure> {
         let mut lease = self.queue.take(deadline).await?;
+        if self.dialect.fuses
+            && earlier.is_none()
+            && let Some(fused) = work.fuse()
+        {
+            match self.write_fused::<W>(&mut lease, fused).await {
+                Ok(None) => {}
+                // The connection is gone; the lease closes it.
+                Ok(Some(unknown @ Written::Unknown(_))) => return Ok(unknown),
+                Ok(Some(written)) => {
+                    lease.give_back();
+                    return Ok(written);
+                }
+                Err(failure) => {
+                    lease.give_back();
+                    return Err(failure);
+                }
+            }
+        }
         let begin = if mutant("m-snapshot") {
             "START TRANSACTION WITH CONSISTENT SNAPSHOT"
         } else {
@@ -93,6 +111,34 @@ impl Network {
                 Ok(Written::Unknown(output))
             }
             Err(failure) => Err(roll_back(lease, failure).await),
+        }
+    }
+
+    /// Runs one statement that is a whole transaction. `None` where it wrote nothing, and the portable form must say why.
+    async fn write_fused<W: Work>(
+        &self,
+        lease: &mut Lease<'_>,
+        fused: Fused<W::Output>,
+    ) -> Result<Option<Written<W::Output>>, Failure> {
+        let sql = self.rendered.text(fused.statement);
+        match lease.session().rows(sql, &fused.values).await {
+            Ok(rows) => match (rows.first(), fused.nothing) {
+                (Some(row), _) => Ok(Some(Written::Committed((fused.answer)(row.int(0)?)))),
+                (None, Some(failure)) => Err(failure),
+                (None, None) => Ok(None),
+            },
+            // The statement may have been committed. What it would have answered is known but for the moment.
+            Err(Failure::Disconnected(detail)) => {
+                tracing::warn!(
+                    transaction = W::NAME,
+                    detail,
+                    "the connection was lost during a fused write"
+                );
+                Ok(Some(Written::Unknown((fused.answer)(0))))
+            }
+            // A clash, a dead parent, a deadlock: nothing was written, and the portable form has the words for it.
+            Err(Failure::Unique(_) | Failure::Liveness) => Ok(None),
+            Err(failure) => Err(failure),
         }
     }
 

@@ -7,6 +7,7 @@
 pub(crate) mod check;
 pub(crate) mod entity;
 pub(crate) mod feed;
+pub(crate) mod fused;
 pub(crate) mod idempotency;
 pub(crate) mod resolve;
 pub(crate) mod side;
@@ -46,9 +47,9 @@ macro_rules! statements {
 }
 pub(crate) use statements;
 
-/// Every statement.
-pub(crate) fn all() -> impl Iterator<Item = &'static Statement> {
-    [
+/// Every statement that a dialect runs.
+pub(crate) fn all(dialect: &Dialect) -> impl Iterator<Item = &'static Statement> + use<> {
+    let portable = [
         entity::ALL,
         side::ALL,
         task::ALL,
@@ -56,10 +57,9 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Statement> {
         idempotency::ALL,
         resolve::ALL,
         check::ALL,
-    ]
-    .into_iter()
-    .flatten()
-    .copied()
+    ];
+    let fused = if dialect.fuses { fused::ALL } else { &[] };
+    portable.into_iter().chain([fused]).flatten().copied()
 }
 
 /// The texts that a dialect runs.
@@ -77,7 +77,7 @@ impl Rendered {
         let rendered =
             |statement: &'static Statement| (statement.name, Arc::from(render(&text(statement), dialect)));
         Rendered {
-            texts: all().map(rendered).collect(),
+            texts: all(dialect).map(rendered).collect(),
         }
     }
 
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn names_are_unique_and_every_fragment_is_filled() {
         let mut names = HashSet::new();
-        for statement in all() {
+        for statement in all(&POSTGRES) {
             assert!(names.insert(statement.name), "{} stands twice", statement.name);
             let rendered = render(statement.text, &SQLITE);
             assert!(
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn rendered_statements_are_what_was_reviewed() {
         for dialect in [&SQLITE, &POSTGRES, &MYSQL] {
-            let rendered: Vec<String> = all()
+            let rendered: Vec<String> = all(dialect)
                 .map(|statement| {
                     format!(
                         "{}\n  {}",
@@ -194,7 +194,7 @@ mod tests {
         let file = directory.path().join("treeline.db");
         crate::migrate::migrate_sqlite(&file).unwrap();
         let mut session = crate::sqlite::SqliteSession::open(&file).unwrap();
-        for statement in all().filter(|statement| !whole(statement.name)) {
+        for statement in all(&SQLITE).filter(|statement| !whole(statement.name)) {
             for step in session.explain(&render(statement.text, &SQLITE)).unwrap() {
                 assert!(!step.starts_with("SCAN"), "{}: {step}", statement.name);
             }

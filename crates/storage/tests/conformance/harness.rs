@@ -126,6 +126,11 @@ impl Bed {
         Store::open(options).await.unwrap()
     }
 
+    /// Whether this database runs creates and updates as one statement.
+    pub(crate) fn fuses(&self) -> bool {
+        self.options.url.starts_with("postgres")
+    }
+
     /// The way to the same database through a wire that can be cut: the wire, and the URL.
     pub(crate) async fn through_proxy(&self) -> (Proxy, String) {
         let (scheme, rest) = self.options.url.split_once("://").unwrap();

@@ -1,12 +1,11 @@
 //! A wire between a store and its database server that can be cut at a commit, before or after it went through.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What happens to the next commit.
+/// What happens to the next commit, or to the next statement that is one by itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cut {
     /// The server never hears of it.
@@ -15,14 +14,10 @@ pub(crate) enum Cut {
     After,
 }
 
-const NONE: u8 = 0;
-const BEFORE: u8 = 1;
-const AFTER: u8 = 2;
-
 /// One listening wire. Its connections end with the runtime of the test.
 #[derive(Clone)]
 pub(crate) struct Proxy {
-    armed: Arc<AtomicU8>,
+    armed: Arc<Mutex<Option<(Cut, &'static str)>>>,
     port: u16,
 }
 
@@ -30,7 +25,7 @@ impl Proxy {
     pub(crate) async fn start(target: String) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = Proxy {
-            armed: Arc::new(AtomicU8::new(NONE)),
+            armed: Arc::default(),
             port: listener.local_addr().unwrap().port(),
         };
         let armed = Arc::clone(&proxy.armed);
@@ -50,22 +45,33 @@ impl Proxy {
         self.port
     }
 
-    /// Cuts the connection that carries the next commit, once.
-    pub(crate) fn arm(&self, cut: Cut) {
-        let code = match cut {
-            Cut::Before => BEFORE,
-            Cut::After => AFTER,
-        };
-        self.armed.store(code, Ordering::SeqCst);
+    /// Cuts the connection that carries the next message with this text in it, once.
+    pub(crate) fn arm(&self, cut: Cut, text: &'static str) {
+        *self.armed.lock().unwrap() = Some((cut, text));
     }
 
     /// Whether the cut has happened.
     pub(crate) fn spent(&self) -> bool {
-        self.armed.load(Ordering::SeqCst) == NONE
+        self.armed.lock().unwrap().is_none()
     }
 }
 
-async fn carry(mut client: TcpStream, target: &str, armed: &AtomicU8) -> std::io::Result<()> {
+/// What is armed for these bytes.
+fn due(armed: &Mutex<Option<(Cut, &'static str)>>, bytes: &[u8]) -> Option<Cut> {
+    let mut armed = armed.lock().unwrap();
+    let (cut, text) = (*armed)?;
+    let found = bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    found.then(|| {
+        *armed = None;
+        cut
+    })
+}
+
+async fn carry(
+    mut client: TcpStream,
+    target: &str,
+    armed: &Mutex<Option<(Cut, &'static str)>>,
+) -> std::io::Result<()> {
     let mut server = TcpStream::connect(target).await?;
     let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
     loop {
@@ -75,15 +81,14 @@ async fn carry(mut client: TcpStream, target: &str, armed: &AtomicU8) -> std::io
                 if bytes.is_empty() {
                     return Ok(());
                 }
-                let commits = bytes.windows(6).any(|window| window == b"COMMIT");
-                match if commits { armed.swap(NONE, Ordering::SeqCst) } else { NONE } {
-                    BEFORE => return Ok(()),
-                    AFTER => {
+                match due(armed, bytes) {
+                    Some(Cut::Before) => return Ok(()),
+                    Some(Cut::After) => {
                         server.write_all(bytes).await?;
-                        // The server's answer says that the commit is through; it goes no further.
+                        // The server's answer says that it is through; it goes no further.
                         return server.read(&mut down).await.map(drop);
                     }
-                    _ => server.write_all(bytes).await?,
+                    None => server.write_all(bytes).await?,
                 }
             }
             read = server.read(&mut down) => {
