@@ -19,3 +19,4 @@ mod ledger;
 
 mod damage;
 mod lifecycle;
+mod release;

@@ -49,22 +49,27 @@ impl Outcome {
     }
 }
 
+/// The server binary that the suites run. Fails where none is named.
+pub fn binary() -> Result<PathBuf> {
+    let Some(binary) = std::env::var_os(BINARY_VARIABLE) else {
+        bail!(
+            "{BINARY_VARIABLE} is not set, so there is no server to test. `cargo xtask ci` builds one and sets it; \
+             by hand: `cargo build --release -p treeline-server` and {BINARY_VARIABLE}=target/release/treeline"
+        );
+    };
+    let binary = std::path::absolute(binary)?;
+    ensure!(
+        binary.is_file(),
+        "{BINARY_VARIABLE} names `{}`, which is no file",
+        binary.display()
+    );
+    Ok(binary)
+}
+
 impl Bed {
     /// An empty bed. Fails where no binary is named.
     pub fn new() -> Result<Bed> {
-        let Some(binary) = std::env::var_os(BINARY_VARIABLE) else {
-            bail!(
-                "{BINARY_VARIABLE} is not set, so there is no server to test. `cargo xtask ci` builds one and sets it; \
-                 by hand: `cargo build --release -p treeline-server` and {BINARY_VARIABLE}=target/release/treeline"
-            );
-        };
-        let binary = std::path::absolute(binary)?;
-        ensure!(
-            binary.is_file(),
-            "{BINARY_VARIABLE} names `{}`, which is no file",
-            binary.display()
-        );
-        Bed::of(binary, None)
+        Bed::of(binary()?, None)
     }
 
     /// An empty bed for another build of the server, on a database that lies elsewhere if a URL is given.

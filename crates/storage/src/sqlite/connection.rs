@@ -14,7 +14,7 @@ use crate::hooks::mutant;
 use crate::session::Session;
 use crate::value::{Row, Value};
 
-/// How long a writer waits for the writer of another process.
+/// How long a reader or a migration waits for another process.
 const BUSY_WAITS_MAX: i32 = 2_500;
 const BUSY_WAIT_MS: u64 = 2;
 
@@ -63,16 +63,20 @@ impl SqliteSession {
         Ok(())
     }
 
+    /// The writer thread knows better how long it may wait for others, so SQLite answers it at once.
+    pub(crate) fn never_wait(&mut self) -> Result<(), Failure> {
+        self.connection
+            .busy_handler(None)
+            .map_err(|error| classify(&error))
+    }
+
     /// Begins a write.
     pub(crate) fn begin_write(&mut self) -> Result<(), Failure> {
-        let begun = self.control(if mutant("m-deferred") {
+        self.control(if mutant("m-deferred") {
             "BEGIN"
         } else {
             SQLITE.begin_write
-        });
-        #[cfg(feature = "test-hooks")]
-        crate::hooks::WRITER_WAITS.store(false, std::sync::atomic::Ordering::SeqCst);
-        begun
+        })
     }
 
     /// Begins a write during which other processes do not even read (migrations).
@@ -210,8 +214,6 @@ fn owned(value: ValueRef<'_>) -> Value {
 /// SQLite's own handler sleeps up to 100 ms at a time, which starves one process while another keeps writing; this
 /// one asks every 2 ms, up to 5 s.
 fn wait_for_other_writer(waits: i32) -> bool {
-    #[cfg(feature = "test-hooks")]
-    crate::hooks::WRITER_WAITS.store(true, std::sync::atomic::Ordering::SeqCst);
     std::thread::sleep(Duration::from_millis(BUSY_WAIT_MS));
     waits < BUSY_WAITS_MAX
 }

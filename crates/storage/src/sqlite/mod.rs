@@ -43,7 +43,8 @@ impl Sqlite {
     /// Opens the file, which must be there and migrated, and starts the writer thread.
     pub(crate) fn open(file: &Path, rendered: Rendered) -> Result<Sqlite, Failure> {
         let rendered = Arc::new(rendered);
-        let session = SqliteSession::open(file)?;
+        let mut session = SqliteSession::open(file)?;
+        session.never_wait()?;
         let writer = Writer::start(session, Arc::clone(&rendered))?;
         let readers = Arc::new(Readers::default());
         Ok(Sqlite {

@@ -10,6 +10,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -22,6 +23,9 @@ use crate::transaction::{Transaction, Work};
 /// Members of one group. Eight times this many clients still see each other's group commit in turn.
 const GROUP_MAX: usize = 128;
 
+/// Between two looks whether another process still writes.
+const OTHER_WRITER_WAIT: Duration = Duration::from_millis(2);
+
 /// Writes that may wait for the thread; more wait in their own tasks, up to their deadline.
 const QUEUE_MAX: usize = 1_024;
 
@@ -33,6 +37,8 @@ pub(super) struct Writer {
 
 /// One write on its way through a group.
 trait Job: Send {
+    /// When the caller gives up.
+    fn deadline(&self) -> Instant;
     /// Nobody waits for the answer any more, and nothing was begun.
     fn abandoned(&self) -> bool;
     /// Runs the work and keeps its result. Whether it succeeded.
@@ -101,8 +107,8 @@ fn write_group(
     jobs: &mut mpsc::Receiver<Box<dyn Job>>,
 ) {
     let mut group = Vec::new();
+    let mut outcome = begin(session, first.deadline());
     let mut next = Some(first);
-    let mut outcome = session.begin_write();
     while let Some(mut job) = next.take() {
         if !job.abandoned() {
             if outcome.is_ok() {
@@ -124,6 +130,21 @@ fn write_group(
     }
 }
 
+/// Begins a transaction, waiting for the writers of other processes no longer than the first of the group may.
+fn begin(session: &mut SqliteSession, deadline: Instant) -> Result<(), Failure> {
+    loop {
+        let begun = session.begin_write();
+        let waits = matches!(begun, Err(Failure::Transient(_))) && Instant::now() < deadline;
+        #[cfg(feature = "test-hooks")]
+        crate::hooks::WRITER_WAITS.store(waits, std::sync::atomic::Ordering::SeqCst);
+        if !waits {
+            return begun;
+        }
+        // SQLite's own waits grow to 100 ms, which starves one process while another keeps writing.
+        thread::sleep(OTHER_WRITER_WAIT);
+    }
+}
+
 /// One member under its savepoint. An error here means that the whole group is lost, since SQLite has ended the
 /// transaction under us (a full disk does that).
 fn run_member(session: &mut SqliteSession, rendered: &Rendered, job: &mut dyn Job) -> Result<(), Failure> {
@@ -142,6 +163,10 @@ fn run_member(session: &mut SqliteSession, rendered: &Rendered, job: &mut dyn Jo
 }
 
 impl<W: Work> Job for WorkJob<W> {
+    fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     fn abandoned(&self) -> bool {
         self.reply.is_closed()
     }

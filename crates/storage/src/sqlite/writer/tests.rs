@@ -67,7 +67,8 @@ impl Bed {
         let file = tempfile::tempdir().unwrap();
         let path = file.path().join("treeline.db");
         migrate_sqlite(&path).unwrap();
-        let session = SqliteSession::open(&path).unwrap();
+        let mut session = SqliteSession::open(&path).unwrap();
+        session.never_wait().unwrap();
         Bed {
             file,
             writer: Arc::new(Writer::start(session, Arc::new(Rendered::new(&SQLITE))).unwrap()),
