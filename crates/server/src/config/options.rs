@@ -17,7 +17,7 @@ pub struct Options {
     #[arg(long, global = true, env = "TREELINE_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
-    /// The database: a `sqlite:`, `postgres:`, `mysql:` or `mariadb:` URL [default: sqlite:<data-dir>/treeline.db]
+    /// The database: a `sqlite:`, `postgres:`, `mysql:` or `mariadb:` URL [default: sqlite:DATA_DIR/treeline.db]
     #[arg(long, global = true, env = "TREELINE_DATABASE", value_name = "URL")]
     pub database: Option<String>,
 
