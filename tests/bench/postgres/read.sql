@@ -7,5 +7,4 @@ FROM entities e1
 LEFT JOIN entities e2 ON e2.parent_id = e1.id AND e2.kind = 'catalog' AND e2.name = 'models' AND e2.tombstone = 0
 LEFT JOIN entities e3 ON e3.parent_id = e2.id AND e3.kind = 'schema' AND e3.name = 's' AND e3.tombstone = 0
 LEFT JOIN entities e4 ON e4.parent_id = e3.id AND e4.kind = 'model' AND e4.name = 'm' || :row AND e4.tombstone = 0
-WHERE e1.parent_id = 1 AND e1.kind = 'metalake' AND e1.name = :metalake AND e1.tombstone = 0
-\gset
+WHERE e1.parent_id = 1 AND e1.kind = 'metalake' AND e1.name = :metalake AND e1.tombstone = 0;

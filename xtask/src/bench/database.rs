@@ -49,8 +49,7 @@ impl Database {
     pub(super) fn check(&self, binary: &Path) -> Result<()> {
         let mut check = Command::new(binary);
         check.env_clear().args(["check", "--database", &self.url]);
-        command::output(&mut check)
-            .map(drop)
+        command::run(&mut check)
             .context("the benchmark left a database that is not sound, so its figures mean nothing")
     }
 }

@@ -187,7 +187,7 @@ mod tests {
         for script in ["read.sql", "update.sql"] {
             let script = std::fs::read_to_string(root.join(SCRIPTS).join(script)).unwrap();
             let start = script.find("e1.id, ").unwrap();
-            let end = script.find("\\gset").unwrap();
+            let end = start + script[start..].find([';', '\\']).unwrap();
             let mut text = script[start..end]
                 .split_whitespace()
                 .collect::<Vec<_>>()
