@@ -56,7 +56,9 @@ impl Hooks {
     /// How many sessions of the database wait for a lock.
     pub async fn blocked(&self) -> Result<u64> {
         let answer = self.ask(Method::GET, "/blocked").await?;
-        answer.json["blocked"].as_u64().context("no number of those who wait")
+        answer.json["blocked"]
+            .as_u64()
+            .context("no number of those who wait")
     }
 
     async fn ask(&self, method: Method, path: &str) -> Result<Answer> {

@@ -62,8 +62,22 @@ impl Server {
 
     /// Asks it to stop, as an operator would (SIGTERM), and does not wait.
     pub async fn ask_to_stop(&self) -> Result<()> {
+        self.signal("-TERM").await
+    }
+
+    /// Freezes the process as it stands, as a machine that goes silent.
+    pub async fn freeze(&self) -> Result<()> {
+        self.signal("-STOP").await
+    }
+
+    /// Lets a frozen process go on.
+    pub async fn thaw(&self) -> Result<()> {
+        self.signal("-CONT").await
+    }
+
+    async fn signal(&self, signal: &str) -> Result<()> {
         let id = self.child.id().context("the server is not running")?.to_string();
-        let status = Command::new("kill").args(["-TERM", &id]).status().await?;
+        let status = Command::new("kill").args([signal, &id]).status().await?;
         ensure!(status.success(), "cannot signal the server");
         Ok(())
     }

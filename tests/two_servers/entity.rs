@@ -7,6 +7,11 @@ use hyper::Method;
 use serde_json::{Value, json};
 use treeline_core::Kind;
 
+/// The header that names the principal, and the two that there are.
+pub(crate) const AUTHORIZATION: &str = "authorization";
+pub(crate) const PRINCIPAL_A: &str = "Basic YTp4";
+pub(crate) const PRINCIPAL_B: &str = "Basic Yjp4";
+
 /// One place in the tree, whether anything is there or not.
 #[derive(Clone, Debug)]
 pub(crate) struct Entity {
@@ -207,6 +212,19 @@ impl Call {
     /// Only if the state is still that one.
     pub(crate) fn if_match(mut self, tag: impl std::fmt::Display) -> Call {
         self.headers.push(("if-match", format!("\"{tag}\"")));
+        self
+    }
+
+    /// Under a key of the client's own. Keys belong to principals, so whoever sends it, it is A's.
+    pub(crate) fn keyed(mut self, key: &str) -> Call {
+        self.headers.push(("idempotency-key", key.to_owned()));
+        self.headers.push((AUTHORIZATION, PRINCIPAL_A.to_owned()));
+        self
+    }
+
+    /// Its sync points are known under another name: those of a directory by the directory's.
+    pub(crate) fn at(mut self, name: &str) -> Call {
+        name.clone_into(&mut self.name);
         self
     }
 

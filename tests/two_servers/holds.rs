@@ -95,7 +95,10 @@ impl Facts {
             entity.path(),
             row["dropped_by"]
         );
-        let drops = self.feed_of(row).filter(|line| line["operation"] == "drop").count();
+        let drops = self
+            .feed_of(row)
+            .filter(|line| line["operation"] == "drop")
+            .count();
         ensure!(drops == 1, "the feed drops {} {drops} times", entity.path());
         Ok(())
     }

@@ -18,6 +18,9 @@ const BINARY_VARIABLE: &str = "TREELINE_TEST_BIN";
 /// Names databases, one a pair, which are there and empty on every database server that takes part.
 const DATABASES_VARIABLE: &str = "TREELINE_TEST_DATABASES";
 
+/// Ids of the rows to run, separated by commas; all where there are none.
+const ROWS_VARIABLE: &str = "TREELINE_TEST_ROWS";
+
 /// Rules that the servers are to leave out.
 const MUTANTS_VARIABLE: &str = "TREELINE_TEST_MUTANTS";
 
@@ -69,6 +72,7 @@ impl Backend {
 pub(crate) struct Lab {
     pub(crate) runtime: Runtime,
     pub(crate) soak: bool,
+    rows: Vec<String>,
     binary: PathBuf,
     mutants: String,
     pools: Vec<Pool>,
@@ -106,7 +110,7 @@ impl Lab {
             .worker_threads(2)
             .enable_all()
             .build()?;
-        let databases = std::env::var(DATABASES_VARIABLE).unwrap_or_default();
+        let databases = words(DATABASES_VARIABLE);
         let mut pools = Vec::new();
         for backend in Backend::ALL {
             let server = backend.server();
@@ -118,21 +122,31 @@ impl Lab {
                 );
                 continue;
             }
-            let names = databases.split(',').filter(|name| !name.is_empty());
             pools.push(Pool {
                 backend,
                 server,
-                databases: Mutex::new(names.map(str::to_owned).collect()),
+                databases: Mutex::new(databases.clone()),
                 idle: Mutex::default(),
             });
         }
         Ok(Some(Lab {
             runtime,
             soak: std::env::var_os(SOAK_VARIABLE).is_some(),
+            rows: words(ROWS_VARIABLE),
             binary,
             mutants: std::env::var(MUTANTS_VARIABLE).unwrap_or_default(),
             pools,
         }))
+    }
+
+    /// Whether this row was asked for.
+    pub(crate) fn wants(&self, id: &str) -> bool {
+        self.rows.is_empty() || self.rows.iter().any(|row| row == id)
+    }
+
+    /// Whether the servers leave out a rule, so that rows are expected to fail.
+    pub(crate) fn has_mutants(&self) -> bool {
+        !self.mutants.is_empty()
     }
 
     pub(crate) fn backends(&self) -> impl Iterator<Item = Backend> {
@@ -199,6 +213,13 @@ impl Lab {
             .find(|pool| pool.backend == backend)
             .with_context(|| format!("{} takes no part", backend.name()))
     }
+}
+
+/// What a variable lists, separated by commas.
+fn words(variable: &str) -> Vec<String> {
+    let list = std::env::var(variable).unwrap_or_default();
+    let words = list.split(',').filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -12,10 +12,19 @@ mod pair;
 mod race;
 mod report;
 mod rows;
+mod sent;
 
+mod churn;
 mod create;
+mod drops;
+mod idempotency;
+mod in_use;
 mod parent;
+mod rename;
+mod retry;
 mod update;
+mod version;
+mod wire;
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -29,8 +29,22 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts one with more arguments; the last one given counts.
+    /// Starts one with more arguments; the last one given counts. A port that was free a moment ago may be taken by a
+    /// connection that somebody opened meanwhile, so a start may need another try.
     pub(crate) async fn start(bed: &Bed, arguments: &[&str]) -> Result<Node> {
+        const ATTEMPTS_MAX: usize = 3;
+        let mut attempt = 1;
+        loop {
+            match Node::try_to_start(bed, arguments).await {
+                Err(error) if attempt < ATTEMPTS_MAX && format!("{error:#}").contains("in use") => {
+                    attempt += 1
+                }
+                settled => return settled,
+            }
+        }
+    }
+
+    async fn try_to_start(bed: &Bed, arguments: &[&str]) -> Result<Node> {
         let hooks = free_address()?;
         let listen = hooks.to_string();
         let mut all = vec!["--test-listen", &listen];

@@ -36,7 +36,10 @@ async fn family(race: &mut Race, name: &str) -> Result<(Entity, Entity)> {
 
 fn both_live(facts: &crate::holds::Facts, parent: &Entity, child: &Entity) -> Result<()> {
     let (parent, child) = (facts.live(parent)?, facts.live(child)?);
-    ensure!(child["parent_id"] == parent["id"], "{child} is not under {parent}");
+    ensure!(
+        child["parent_id"] == parent["id"],
+        "{child} is not under {parent}"
+    );
     Ok(())
 }
 
@@ -120,7 +123,7 @@ async fn r_parent_6_a_drop_that_dies_before_its_commit_has_dropped_nothing(race:
     let mut b = race.meanwhile(B, &child.create());
     b.waits().await?;
     race.kill(A).await?;
-    a.is_cut().await?;
+    a.ends_cut().await?;
     b.answers().await?.ok()?;
     let facts = race.facts().await?;
     both_live(&facts, &parent, &child)?;
@@ -213,7 +216,9 @@ async fn nothing_lives_in(race: &Race, metalake: &Entity) -> Result<()> {
     Ok(())
 }
 
-async fn r_parent_9_a_schema_is_dropped_once_by_its_own_drop_or_by_its_metalakes(race: &mut Race) -> Result<()> {
+async fn r_parent_9_a_schema_is_dropped_once_by_its_own_drop_or_by_its_metalakes(
+    race: &mut Race,
+) -> Result<()> {
     let (metalake, schema, fileset) = deep_family(race, "m").await?;
     race.done(A, &fileset.create()).await?;
     let a = race.hold(A, &metalake.drop(), "drop.children_checked").await?;
@@ -264,7 +269,10 @@ async fn r_parent_11_a_cascade_holds_every_level_once_it_has_looked(race: &mut R
 }
 
 async fn r_parent_12_a_cascade_waits_for_a_create_two_levels_down(race: &mut Race) -> Result<()> {
-    for (number, point) in ["create.parent_locked", "create.inserted"].into_iter().enumerate() {
+    for (number, point) in ["create.parent_locked", "create.inserted"]
+        .into_iter()
+        .enumerate()
+    {
         let (metalake, _, fileset) = deep_family(race, &format!("m{number}")).await?;
         let a = race.hold(A, &fileset.create(), point).await?;
         let mut b = race.meanwhile(B, &metalake.drop());

@@ -1,11 +1,9 @@
 //! The words in which a row is told: hold one request at a point, see what another does meanwhile, let the first go.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, LazyLock};
 
-use anyhow::{Context as _, Result, bail, ensure};
-use tokio::task::JoinHandle;
+use anyhow::{Context as _, Result, ensure};
 use treeline_core::Kind;
 use treeline_tests::{Action, Answer, Client, Hooks, eventually};
 
@@ -13,6 +11,8 @@ use crate::entity::{Call, Entity, Ground};
 use crate::holds::Facts;
 use crate::lab::Backend;
 use crate::pair::{Node, Pair};
+pub(crate) use crate::sent::{Held, Meanwhile};
+use crate::sent::{may_look, send};
 
 /// Which of the two servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +24,9 @@ pub(crate) enum Side {
 }
 pub(crate) use Side::{A, B};
 
-/// A request that nobody holds up is answered within this, however busy the machine is. Far below the servers' own
-/// bounds, so that an answer which came only because a wait was given up does not pass.
-const ANSWER_WITHIN: Duration = Duration::from_secs(15);
-
-/// InnoDB shows who waits as it was at somebody's last look, unless nobody has looked for 100 ms.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(150);
-
-/// When somebody looked last, a backend.
-static LAST_LOOKS: Mutex<[Option<Instant>; Backend::ALL.len()]> = Mutex::new([None; Backend::ALL.len()]);
-
-/// No two rows of one run use one name.
+/// No two rows use one name, nor do two runs on one database.
 static TOKENS: AtomicU32 = AtomicU32::new(1);
+static RUN: LazyLock<u32> = LazyLock::new(|| fastrand::u32(..));
 
 /// One row being told, of one kind, on one pair.
 pub(crate) struct Race {
@@ -66,7 +57,7 @@ impl Race {
             soak,
             pair,
             first: usize::from(swapped),
-            token: format!("{number}"),
+            token: format!("{:x}n{number}", *RUN),
             ground: Arc::new(Ground { files, provider }),
             above: Vec::new(),
             armed: Vec::new(),
@@ -183,12 +174,7 @@ impl Race {
 
     /// The same to any server.
     pub(crate) fn meanwhile_on(&self, node: &Node, side: Side, call: &Call) -> Meanwhile {
-        Meanwhile {
-            backend: self.backend,
-            hooks: node.hooks,
-            what: format!("{} {}", call.method, call.path),
-            task: send(node.server.client(), side, call),
-        }
+        Meanwhile::sent_to(node, self.backend, side, call)
     }
 
     /// Waits until that many wait for a lock, where each waits in the database; where one writer waits for all that
@@ -228,168 +214,6 @@ impl Race {
         for (hooks, point, name) in self.armed.drain(..) {
             // The server may have been killed by the row; then it holds nothing.
             let _ = hooks.release(&point, &name).await;
-        }
-    }
-}
-
-/// Whether a look at who waits shows what is so now. If not, another one a little later does.
-fn may_look(backend: Backend) -> bool {
-    if matches!(backend, Backend::Sqlite | Backend::Postgres) {
-        return true;
-    }
-    let mut looks = LAST_LOOKS.lock().unwrap_or_else(PoisonError::into_inner);
-    let last = &mut looks[backend as usize];
-    let may = last.is_none_or(|last| last.elapsed() >= BETWEEN_LOOKS);
-    if may {
-        *last = Some(Instant::now());
-    }
-    may
-}
-
-type Sent = JoinHandle<Result<Answer>>;
-
-/// Each side has a principal of its own, so that rows tell who wrote them.
-fn send(mut client: Client, side: Side, call: &Call) -> Sent {
-    let call = call.clone();
-    tokio::spawn(async move {
-        let principal = match side {
-            A => "Basic YTp4",
-            B => "Basic Yjp4",
-        };
-        let mut headers = vec![("authorization", principal)];
-        headers.extend(call.headers.iter().map(|(name, value)| (*name, value.as_str())));
-        client.send(call.method, &call.path, &headers, &call.body).await
-    })
-}
-
-/// Who is told what a request answered: nothing may be a fault of the server.
-fn sound(what: &str, answer: Answer) -> Result<Answer> {
-    ensure!(
-        answer.status < 500,
-        "{what} was answered {}: {}",
-        answer.status,
-        answer.text
-    );
-    Ok(answer)
-}
-
-/// A request that is held.
-#[derive(Debug)]
-#[must_use = "what is held must be let go"]
-pub(crate) struct Held {
-    hooks: Hooks,
-    point: String,
-    call: Call,
-    task: Sent,
-}
-
-impl Held {
-    /// Sends a request to any server and holds it at a point.
-    pub(crate) async fn at(node: &Node, side: Side, call: &Call, point: &str) -> Result<Held> {
-        node.hooks.arm(point, &call.name, Action::Pause).await?;
-        let mut held = Held {
-            hooks: node.hooks,
-            point: point.to_owned(),
-            call: call.clone(),
-            task: send(node.server.client(), side, call),
-        };
-        held.arrives(point).await?;
-        Ok(held)
-    }
-
-    /// Lets it go on to another point, and holds it there.
-    pub(crate) async fn goes_on_to(&mut self, point: &str) -> Result<()> {
-        let point = self.call.point(point).to_owned();
-        self.hooks.arm(&point, &self.call.name, Action::Pause).await?;
-        self.hooks.release(&self.point, &self.call.name).await?;
-        self.arrives(&point).await?;
-        self.point = point;
-        Ok(())
-    }
-
-    /// Lets it go and answers what the server says.
-    pub(crate) async fn goes_on(self) -> Result<Answer> {
-        self.hooks.release(&self.point, &self.call.name).await?;
-        let what = format!("{} {}", self.call.method, self.call.path);
-        within(&what, self.task).await
-    }
-
-    /// Its server was killed: the client sees a broken connection.
-    pub(crate) async fn is_cut(self) -> Result<()> {
-        match tokio::time::timeout(ANSWER_WITHIN, self.task).await?? {
-            Err(_) => Ok(()),
-            Ok(answer) => bail!("a killed server answered {}: {}", answer.status, answer.text),
-        }
-    }
-
-    async fn arrives(&mut self, point: &str) -> Result<()> {
-        tokio::select! {
-            reached = self.hooks.reached(point, &self.call.name) => reached,
-            answer = &mut self.task => {
-                let answer = answer??;
-                bail!("{} {} never came to {point}; it was answered {}: {}",
-                    self.call.method, self.call.path, answer.status, answer.text)
-            }
-        }
-    }
-}
-
-/// A request that was sent while another is held.
-#[derive(Debug)]
-#[must_use = "what is sent must be answered"]
-pub(crate) struct Meanwhile {
-    backend: Backend,
-    hooks: Hooks,
-    what: String,
-    task: Sent,
-}
-
-impl Meanwhile {
-    /// It has not answered, and the database says that it waits.
-    pub(crate) async fn waits(&mut self) -> Result<()> {
-        let (backend, hooks, task) = (self.backend, self.hooks, &self.task);
-        eventually("the database shows the wait", async || {
-            if task.is_finished() {
-                return Ok(true);
-            }
-            Ok(may_look(backend) && hooks.blocked().await? > 0)
-        })
-        .await
-        .with_context(|| self.what.clone())?;
-        if self.task.is_finished() {
-            let answer = (&mut self.task).await??;
-            bail!(
-                "{} did not wait; it was answered {}: {}",
-                self.what,
-                answer.status,
-                answer.text
-            );
-        }
-        Ok(())
-    }
-
-    /// It is answered though another is held.
-    pub(crate) async fn finishes(self) -> Result<Answer> {
-        within(&self.what, self.task).await
-    }
-
-    /// It is answered now that nothing is held any more.
-    pub(crate) async fn answers(self) -> Result<Answer> {
-        within(&self.what, self.task).await
-    }
-
-    /// Whether it has been answered.
-    pub(crate) fn is_answered(&self) -> bool {
-        self.task.is_finished()
-    }
-}
-
-async fn within(what: &str, mut task: Sent) -> Result<Answer> {
-    match tokio::time::timeout(ANSWER_WITHIN, &mut task).await {
-        Ok(answer) => sound(what, answer??),
-        Err(_) => {
-            task.abort();
-            bail!("{what} was not answered within {ANSWER_WITHIN:?}")
         }
     }
 }

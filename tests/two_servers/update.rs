@@ -67,7 +67,9 @@ async fn r_update_3_a_value_that_came_back_is_still_a_change(race: &mut Race) ->
 async fn r_update_4_a_pinned_version_that_moved_is_refused(race: &mut Race) -> Result<()> {
     let x = race.present("x").await?;
     let pinned = race.done(A, &x.load()).await?.tag()?;
-    let a = race.hold(A, &x.set("p", "1").if_match(pinned), "update.read").await?;
+    let a = race
+        .hold(A, &x.set("p", "1").if_match(pinned), "update.read")
+        .await?;
     let altered = race.done(B, &x.set("q", "2")).await?;
     let refused = a.goes_on().await?;
     refused.refused(412, 1012)?;

@@ -80,10 +80,6 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 }
 
 /// Makes those of these images that are missing, and answers the tag of each.
-#[expect(
-    dead_code,
-    reason = "the command that starts the containers will be its caller"
-)]
 pub(crate) fn ensure(workspace: &Workspace, names: &[&str]) -> Result<BTreeMap<String, String>> {
     let mut images = Images::open(workspace)?;
     let provide = |name: &&str| Ok(((*name).to_owned(), images.provide(name)?));

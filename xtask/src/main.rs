@@ -12,6 +12,7 @@ mod bench;
 mod ci;
 mod command;
 mod images;
+mod itest;
 mod python;
 mod schemathesis;
 mod server;
@@ -38,6 +39,10 @@ const COMMANDS: &[(&str, &str)] = &[
     (
         "schemathesis",
         "generated requests against every operation of /openapi.json; arguments go to schemathesis",
+    ),
+    (
+        "itest",
+        "two servers on one database: the storage suite and every race on SQLite, PostgreSQL, MariaDB and MySQL; see --help",
     ),
     (
         "images",
@@ -69,6 +74,7 @@ fn run() -> Result<()> {
         "tidy" => tidy::run(&Workspace::find()?),
         "python" | "e2e" => python::run(&Workspace::find()?, &rest),
         "schemathesis" => schemathesis::run(&Workspace::find()?, &rest),
+        "itest" => itest::run(&Workspace::find()?, &rest),
         "images" => images::run(&Workspace::find()?, &rest),
         "bench" => bench::run(&Workspace::find()?, &rest),
         "help" | "--help" | "-h" => {

@@ -8,6 +8,7 @@ mod invariants;
 mod licences;
 mod manifests;
 mod patience;
+mod races;
 mod spdx;
 mod sql;
 mod text;
@@ -37,6 +38,8 @@ const RULES: &[Rule] = &[
     documents::the_changelog_has_a_heading,
     invariants::each_is_enforced_and_tested,
     invariants::no_other_is_named,
+    races::each_row_has_its_test,
+    races::each_test_shows_a_row,
 ];
 
 /// Prints every complaint, and fails if there is one.

@@ -4,6 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How a key is locked. The stronger mode is the greater one.
+///
+/// ```
+/// use treeline_locks::Mode;
+///
+/// assert_eq!(Mode::Read.max(Mode::Write), Mode::Write);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// Shared with other readers.
@@ -13,6 +19,16 @@ pub enum Mode {
 }
 
 /// A deadline, and optionally a name that reports and errors show. A plain [`Duration`] is an `Ask` too.
+///
+/// ```
+/// # use std::time::Duration;
+/// use treeline_locks::{Ask, NameLocks};
+///
+/// async fn drop_schema(locks: &NameLocks<String>, name: &String, request: &str) -> bool {
+///     let ask = Ask::within(Duration::from_secs(1)).by(format!("drop, request {request}"));
+///     locks.write(name, ask).await.is_ok()
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub(crate) wait: Duration,

@@ -32,6 +32,26 @@ pub struct Versioned<T> {
 }
 
 /// Where a cell's values come from.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use treeline_locks::{Loader, Versioned};
+///
+/// struct Counter(AtomicU64);
+///
+/// impl Loader<u64> for Counter {
+///     type Error = std::convert::Infallible;
+///
+///     async fn probe(&self) -> Result<u64, Self::Error> {
+///         Ok(self.0.load(Ordering::Acquire))
+///     }
+///
+///     async fn load(&self) -> Result<Versioned<u64>, Self::Error> {
+///         let version = self.0.load(Ordering::Acquire);
+///         Ok(Versioned { version, value: version })
+///     }
+/// }
+/// ```
 pub trait Loader<T>: Send + Sync {
     /// What a probe or a load fails with.
     type Error: Send + Sync;
@@ -59,6 +79,7 @@ impl<T, L: Loader<T>> Loader<T> for Arc<L> {
 ///
 /// ```
 /// # use std::{convert::Infallible, time::Duration};
+/// # use tokio_time as tokio;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use treeline_locks::{Loader, Versioned, VersionedCell};
 ///
@@ -213,6 +234,15 @@ impl<T, L: Loader<T>> VersionedCell<T, L> {
 }
 
 /// The only writer of a cell, until it is dropped. Reads like what the cell held when its turn came.
+///
+/// ```
+/// use treeline_locks::{CellWriter, Loader, NotNewer, Versioned};
+///
+/// fn add<L: Loader<u64>>(writer: CellWriter<'_, u64, L>, amount: u64) -> Result<u64, NotNewer> {
+///     let next = Versioned { version: writer.version + 1, value: writer.value + amount };
+///     writer.commit(next).map(|held| held.value)
+/// }
+/// ```
 #[must_use = "the next writer is served as soon as this one is dropped"]
 pub struct CellWriter<'a, T, L: Loader<T>> {
     cell: &'a VersionedCell<T, L>,
@@ -239,6 +269,14 @@ impl<T, L: Loader<T>> Deref for CellWriter<'_, T, L> {
 }
 
 /// Why a cell could not be refreshed. It still holds what it held.
+///
+/// ```
+/// use treeline_locks::RefreshError;
+///
+/// fn is_worth_a_retry<E>(error: &RefreshError<E>) -> bool {
+///     matches!(error, RefreshError::Busy(_) | RefreshError::Hung { .. })
+/// }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RefreshError<E> {

@@ -10,6 +10,18 @@ use crate::report::Report;
 /// Holds a key until it is dropped, on whichever thread that happens.
 ///
 /// It protects no data, so a panic under it poisons nothing: the key is released and the next one is served.
+///
+/// ```
+/// # use std::time::Duration;
+/// use treeline_locks::{Guard, NameLocks, TimedOut};
+///
+/// type Busy = Box<TimedOut<u32>>;
+///
+/// async fn both(locks: &NameLocks<u32>) -> Result<(Guard<'_, u32>, Guard<'_, u32>), Busy> {
+///     let wait = Duration::from_secs(1);
+///     Ok((locks.read(&1, wait).await?, locks.read(&2, wait).await?)) // the guards may be kept and handed on
+/// }
+/// ```
 #[must_use = "the key is released as soon as the guard is dropped"]
 pub struct Guard<'a, K> {
     pub(crate) locks: &'a NameLocks<K>,

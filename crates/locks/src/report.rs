@@ -13,6 +13,15 @@ use crate::slot::Slot;
 const LISTED_MAX: usize = 16;
 
 /// One holder or waiter.
+///
+/// ```
+/// use treeline_locks::Claimant;
+///
+/// /// `alter, request 7 (Write at src/alter.rs:12:9, for 1.2s)`
+/// fn line(claimant: &Claimant) -> String {
+///     claimant.to_string()
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Claimant {
@@ -28,6 +37,15 @@ pub struct Claimant {
 }
 
 /// The queue of one key at one moment.
+///
+/// ```
+/// use treeline_locks::NameLocks;
+///
+/// /// The key for which the most are waiting.
+/// fn hottest(locks: &NameLocks<String>) -> Option<String> {
+///     locks.snapshot().into_iter().max_by_key(|report| report.waiter_count).map(|report| report.key)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report<K> {
@@ -44,6 +62,16 @@ pub struct Report<K> {
 }
 
 /// A lock was not to be had within the deadline; says who held it when the time was up.
+///
+/// ```
+/// # use std::time::Duration;
+/// use treeline_locks::NameLocks;
+///
+/// async fn who_holds(locks: &NameLocks<u32>, key: u32) -> Option<String> {
+///     let timed_out = locks.read(&key, Duration::ZERO).await.err()?;
+///     timed_out.report.holders.first()?.who.as_deref().map(str::to_owned)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TimedOut<K> {
@@ -56,6 +84,19 @@ pub struct TimedOut<K> {
 }
 
 /// What a listener hears. It runs in the caller's task, outside every lock of this crate.
+///
+/// ```
+/// use std::time::Duration;
+/// use treeline_locks::{Event, NameLocks, Outcome};
+///
+/// fn watched(slow: impl Fn(Event) + Send + Sync + 'static) -> NameLocks<String> {
+///     NameLocks::new().with_listener(move |event| {
+///         if event.outcome != Outcome::Locked || event.waited > Duration::from_millis(100) {
+///             slow(event);
+///         }
+///     })
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {

@@ -1,6 +1,7 @@
 //! Table C9, in a process of its own because it measures memory: a million names, each locked once, each with a
 //! waiter that goes at a random moment. Nothing may be left.
 
+#![cfg(not(feature = "disabled"))]
 #![expect(
     clippy::unwrap_used,
     reason = "a test that goes wrong should stop where it does"

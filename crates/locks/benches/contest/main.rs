@@ -2,10 +2,12 @@
 //!
 //! Criterion times acquire + release; a child process per contender churns a million keys and reports its memory;
 //! a last run measures how long a writer waits behind readers. It ends with the table of the README.
+//! `TREELINE_LOCKS_CLOCK=cpu` measures processor time, for a machine that others use too.
 
 #![expect(clippy::print_stdout, reason = "a benchmark reports to the terminal")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that fails should stop")]
 
+mod clock;
 mod contenders;
 mod memory;
 mod scenario;

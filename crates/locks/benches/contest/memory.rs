@@ -2,8 +2,8 @@
 
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Instant;
 
+use crate::clock::Clock;
 use crate::contenders::Contender;
 use crate::scenario::{key, runtime};
 
@@ -51,7 +51,7 @@ pub(crate) fn churn<C: Contender>() {
     };
     // The allocator and the runtime take their share before the measurement.
     round(KEYS, 10_000);
-    let (base, from) = (resident_kib(), Instant::now());
+    let (base, from) = (resident_kib(), Clock::start());
     round(0, KEYS);
     let each = from.elapsed().as_nanos() / u128::try_from(KEYS).unwrap();
     println!("{each} {}", resident_kib().saturating_sub(base));

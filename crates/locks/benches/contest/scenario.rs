@@ -2,12 +2,13 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion};
 use tokio::runtime::Runtime;
 use tokio_time as tokio;
 
+use crate::clock::Clock;
 use crate::contenders::Contender;
 
 pub(crate) struct Scenario {
@@ -104,7 +105,7 @@ fn run<C: Contender>(runtime: &Runtime, locks: &Arc<C>, scenario: &Scenario, tim
         })
         .collect();
     let write_every = scenario.write_every;
-    let from = Instant::now();
+    let from = Clock::start();
     let running: Vec<_> = tasks
         .into_iter()
         .enumerate()

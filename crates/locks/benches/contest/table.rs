@@ -3,13 +3,18 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::clock;
 use crate::memory::Churn;
 use crate::scenario::ALL;
 use crate::writer_wait::Waits;
 
 pub(crate) fn render(home: &Path, names: &[&str], churn: &[Churn], waits: &[Waits]) -> String {
-    let mut text =
-        String::from("\nns per acquire + release, median; keys are 38-byte strings; two worker threads\n\n|");
+    let clock = if clock::is_cpu() {
+        "processor time"
+    } else {
+        "wall time"
+    };
+    let mut text = format!("\nns per acquire + release, {clock}, median\n\n|");
     for scenario in ALL {
         let _ = write!(text, " | {}", scenario.title);
     }

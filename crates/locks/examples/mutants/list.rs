@@ -52,8 +52,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         edits: &[(
             "names.rs",
             "        let slot = if entry.get().is_empty() {\n            Some(entry.remove().0)",
-            "        let slot = if entry.get().is_empty() {\n            drop(table);\n            table = self.table(guard.hash);\n            \
-             table.slots.find_entry(guard.hash, |slot| slot.hash == guard.hash).ok().map(|entry| entry.remove().0)",
+            "        let slot = if entry.get().is_empty() {\n            let gone: *const Slot<K> = &raw const **entry.get();\n            drop(table);\n            table = self.table(guard.hash);\n            \
+             table.slots.find_entry(guard.hash, |slot| std::ptr::eq(&raw const **slot, gone)).ok().map(|entry| entry.remove().0)",
         )],
     },
     Mutant {

@@ -26,6 +26,7 @@ const TOOLS: [(&str, &str, &[&str]); 3] = [
         "tests",
         "",
         &[
+            "--lib",
             "--test",
             "suite",
             "--",
@@ -177,7 +178,7 @@ impl Workshop {
             .env("CARGO_TARGET_DIR", target)
             .env("RUSTFLAGS", cfg)
             .env("RUST_BACKTRACE", "0")
-            .env("TREELINE_LOCKS_SCHEDULES", "200")
+            .env("TREELINE_LOCKS_SCHEDULES", "500")
             .env("PROPTEST_CASES", "500")
             .stdout(out.try_clone().unwrap())
             .stderr(Stdio::from(out))
@@ -218,7 +219,8 @@ fn first_failure(text: &str) -> String {
     let name = name
         .and_then(|name| name.rsplit("::").next())
         .unwrap_or("the run aborts");
-    name.to_owned()
+    // A panic while panicking ends the run before there is a list; then the panic's own line has the name.
+    name.split('\'').next().unwrap_or(name).to_owned()
 }
 
 fn copy_folder(from: &Path, to: &Path) {

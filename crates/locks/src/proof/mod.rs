@@ -3,7 +3,7 @@
 //! larger ones. Everything that needs neither, and no look inside,
 //! is in `tests/`.
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(loom, shuttle, feature = "disabled")))]
 mod spare;
 
 #[cfg(loom)]

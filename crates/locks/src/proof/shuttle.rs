@@ -186,8 +186,8 @@ impl Loader<()> for Source {
 
     async fn load(&self) -> Result<Versioned<()>, ()> {
         let version = self.0.load(Ordering::SeqCst);
-        yield_now().await;
-        yield_now().await;
+        // Late answers are what this is about.
+        pause().await;
         if thread_rng().gen_bool(0.1) {
             Err(())
         } else {
@@ -230,11 +230,36 @@ fn a_cell_never_goes_back_whoever_comes_and_goes() {
                     }
                 })
             }));
+            let watched = Arc::clone(&cell);
+            tasks.push(spawn(async move {
+                let mut seen = 0;
+                for _ in 0..40 {
+                    let version = watched.get().version;
+                    assert!(version >= seen, "the cell went back");
+                    seen = version;
+                    yield_now().await;
+                }
+            }));
+            // Others change the authority too.
+            let world = Arc::clone(&source);
+            tasks.push(spawn(async move {
+                for _ in 0..8 {
+                    world.0.fetch_add(1, Ordering::SeqCst);
+                    pause().await;
+                }
+            }));
             for task in tasks {
                 task.await.unwrap();
             }
         });
     });
+}
+
+/// Lets the others run, for a random while.
+async fn pause() {
+    for _ in 0..thread_rng().gen_range(0..10) {
+        yield_now().await;
+    }
 }
 
 async fn write(source: &Source, cell: &VersionedCell<(), Arc<Source>>, writers: &AtomicUsize) {
@@ -250,7 +275,7 @@ async fn write(source: &Source, cell: &VersionedCell<(), Arc<Source>>, writers: 
     assert_eq!(writers.fetch_add(1, Ordering::SeqCst), 0, "two writers");
     assert!(writer.version >= asked, "it has probed under the permit");
     let base = writer.version;
-    yield_now().await;
+    pause().await;
     let version = source.0.fetch_add(1, Ordering::SeqCst) + 1;
     writers.fetch_sub(1, Ordering::SeqCst);
     // Refused when a refresh has seen the new version already, and then the cell holds it.

@@ -1,6 +1,7 @@
 //! Several keys at once: in one order, each once, all or none.
 
-use std::time::Duration;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use tokio_time as tokio;
 use treeline_locks::Mode::{Read, Write};
@@ -63,14 +64,25 @@ async fn none_is_kept_when_one_is_not_to_be_had() {
 #[tokio::test]
 async fn the_deadline_is_one_for_all_keys() {
     let locks = NameLocks::new();
-    let taken = (now(locks.write(&1, LONG)), now(locks.write(&2, LONG)));
-    let wait = Duration::from_millis(20);
-    let error = locks.many([(1, Read), (2, Read)], wait).await.unwrap_err();
-    assert_eq!(error.report.key, 1);
-    drop(taken.0);
-    let error = locks.many([(1, Read), (2, Read)], wait).await.unwrap_err();
-    assert_eq!(error.report.key, 2);
-    assert!(error.wait <= wait);
+    let wait = Duration::from_millis(60);
+    let (first, second) = (now(locks.write(&1, LONG)), now(locks.write(&2, LONG)));
+    let mut both = Polled::new(locks.many([(1, Read), (2, Read)], wait));
+    both.waits();
+    // A part of the deadline passes behind the first key, and the second gets what is left.
+    let from = Instant::now();
+    while from.elapsed() < wait / 3 {
+        std::thread::yield_now();
+    }
+    drop(first);
+    let error = loop {
+        if let Poll::Ready(answer) = both.poll() {
+            break answer.unwrap_err();
+        }
+        tokio::task::yield_now().await;
+    };
+    assert!(error.wait <= wait - wait / 3, "{:?} were left", error.wait);
+    drop(second);
+    assert!(locks.is_empty());
 }
 
 #[tokio::test]

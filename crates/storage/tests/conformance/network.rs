@@ -22,42 +22,87 @@ async fn behind_wire(bed: &Bed) -> (Store, Proxy) {
 /// there is exactly one effect (INV-12).
 async fn a_commit_whose_answer_is_lost_is_settled_by_its_feed_row(bed: Bed) {
     let model = bed.model().await;
-    let schema = model.parent().unwrap();
     let (store, wire) = behind_wire(&bed).await;
-    // What is one statement on PostgreSQL has no commit of its own; it is known by a value that it carries.
-    let fused = |value: &'static str| if bed.fuses() { value } else { "COMMIT" };
     for (cut, text) in [(Cut::Before, "before"), (Cut::After, "after")] {
         let feed_before = bed.rows("feed").await.len();
+        let cutting = Cutting {
+            bed: &bed,
+            store: &store,
+            wire: &wire,
+            cut,
+            text,
+        };
+        cutting.create_and_drop().await;
+        cutting.create_child(&model.parent().unwrap()).await;
+        cutting.alter(&model.parent().unwrap()).await;
+        cutting.link(&model).await;
+        // Two creates, a drop, an update, and the two rows of a link.
+        assert_eq!(bed.rows("feed").await.len(), feed_before + 6, "{text}");
+    }
+}
 
-        wire.arm(cut, "COMMIT");
+/// Each operation of one round, with its commit cut.
+struct Cutting<'a> {
+    bed: &'a Bed,
+    store: &'a Store,
+    wire: &'a Proxy,
+    cut: Cut,
+    text: &'static str,
+}
+
+impl Cutting<'_> {
+    /// What is one statement on PostgreSQL has no commit of its own; it is known by a value that it carries.
+    fn arm_fused(&self, value: &'static str) {
+        self.wire
+            .arm(self.cut, if self.bed.fuses() { value } else { "COMMIT" });
+    }
+
+    async fn create_and_drop(&self) {
+        let path = Path::metalake(name(self.text));
+        self.wire.arm(self.cut, "COMMIT");
         let new = NewEntity {
-            name: name(text),
+            name: name(self.text),
             payload: Metalake::default(),
         };
-        let created = store.create(&context(), None, new).await.unwrap();
-        assert!(wire.spent());
-        let path = Path::metalake(name(text));
-        assert_eq!(bed.resolve(&path).await.tag(), created.tag(), "{text}");
-        assert_eq!(bed.count("entities", "name", text).await, 1, "{text}");
+        let created = self.store.create(&context(), None, new).await.unwrap();
+        assert!(self.wire.spent());
+        assert_eq!(self.bed.resolve(&path).await.tag(), created.tag());
+        assert_eq!(self.bed.count("entities", "name", self.text).await, 1);
 
-        wire.arm(cut, fused("cut model"));
-        let parent = store.resolve(&schema).await.unwrap();
+        self.wire.arm(self.cut, "COMMIT");
+        let resolved = self.store.resolve(&path).await.unwrap();
+        assert!(
+            self.store
+                .drop(&context(), resolved, DropRule::default())
+                .await
+                .unwrap()
+        );
+        assert!(self.wire.spent());
+        assert!(self.bed.store.resolve(&path).await.is_err());
+    }
+
+    async fn create_child(&self, schema: &Path) {
+        self.arm_fused("cut model");
+        let parent = self.store.resolve(schema).await.unwrap();
         let payload = Model {
             comment: Some("cut model".to_owned()),
             ..Model::default()
         };
         let new = NewEntity {
-            name: name(text),
+            name: name(self.text),
             payload,
         };
-        let child = store.create(&context(), Some(&parent), new).await.unwrap();
-        assert!(wire.spent());
-        let child_path = schema.child(Kind::Model, name(text));
-        assert_eq!(bed.resolve(&child_path).await.id(), child.id, "{text}");
+        let created = self.store.create(&context(), Some(&parent), new).await.unwrap();
+        assert!(self.wire.spent());
+        let path = schema.child(Kind::Model, name(self.text));
+        assert_eq!(self.bed.resolve(&path).await.id(), created.id);
+    }
 
-        wire.arm(cut, fused("cut property"));
-        let resolved = store.resolve(&schema).await.unwrap();
+    async fn alter(&self, schema: &Path) {
+        self.arm_fused("cut property");
+        let resolved = self.store.resolve(schema).await.unwrap();
         let before = resolved.tag().version;
+        let text = self.text;
         let change = move |draft: &mut Draft<Schema>| {
             draft
                 .payload
@@ -65,50 +110,33 @@ async fn a_commit_whose_answer_is_lost_is_settled_by_its_feed_row(bed: Bed) {
                 .insert("cut property".to_owned(), text.to_owned());
             Ok(())
         };
-        let altered = store.alter(&context(), resolved, change).await.unwrap();
-        assert!(wire.spent());
-        assert_eq!(altered.version, before.next(), "{text}");
-        assert_eq!(bed.resolve(&schema).await.tag(), altered.tag(), "{text}");
+        let altered = self.store.alter(&context(), resolved, change).await.unwrap();
+        assert!(self.wire.spent());
+        assert_eq!(altered.version, before.next());
+        assert_eq!(self.bed.resolve(schema).await.tag(), altered.tag());
+    }
 
-        wire.arm(cut, "COMMIT");
-        let versions = bed
-            .resolve(&model)
-            .await
-            .entity::<Model>()
-            .unwrap()
-            .payload
-            .latest_version;
-        let resolved = store.resolve(&model).await.unwrap();
+    async fn link(&self, model: &Path) {
+        let given = async || {
+            self.bed
+                .resolve(model)
+                .await
+                .entity::<Model>()
+                .unwrap()
+                .payload
+                .latest_version
+        };
+        let before = given().await;
+        self.wire.arm(self.cut, "COMMIT");
+        let resolved = self.store.resolve(model).await.unwrap();
         let version = ModelVersion {
             aliases: Default::default(),
             ..ModelVersion::sample()
         };
-        let linked = store.link(&context(), resolved, &version).await.unwrap();
-        assert!(wire.spent());
-        assert_eq!(linked.name, name(&versions.to_string()), "{text}");
-        let after = bed
-            .resolve(&model)
-            .await
-            .entity::<Model>()
-            .unwrap()
-            .payload
-            .latest_version;
-        assert_eq!(after, versions + 1, "{text}");
-
-        wire.arm(cut, "COMMIT");
-        let resolved = store.resolve(&path).await.unwrap();
-        assert!(
-            store
-                .drop(&context(), resolved, DropRule::default())
-                .await
-                .unwrap(),
-            "{text}"
-        );
-        assert!(wire.spent());
-        assert!(bed.store.resolve(&path).await.is_err(), "{text}");
-
-        // Two creates, the update, the link's two, and the drop.
-        assert_eq!(bed.rows("feed").await.len(), feed_before + 6, "{text}");
+        let linked = self.store.link(&context(), resolved, &version).await.unwrap();
+        assert!(self.wire.spent());
+        assert_eq!(linked.name, name(&before.to_string()));
+        assert_eq!(given().await, before + 1);
     }
 }
 

@@ -1,0 +1,161 @@
+//! Section 7 of the list: drops that meet, and the directories that go with filesets.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use treeline_core::Kind;
+use treeline_tests::eventually;
+
+use crate::holds::{BY_A, BY_B};
+use crate::pair::Node;
+use crate::race::{A, B, Held, Race, dropped};
+use crate::rows::{CREATED, rows};
+
+const FILESETS: &[Kind] = &[Kind::Fileset];
+
+rows! {
+    r_drop_1_what_is_dropped_twice_is_dropped_once of CREATED,
+    r_drop_4_a_directory_that_is_in_use_again_is_not_removed of FILESETS,
+    r_drop_5_a_directory_goes_though_its_server_died of FILESETS,
+    r_drop_6_a_removal_goes_on_when_its_claim_has_run_out of FILESETS,
+    r_drop_7_a_directory_that_was_there_before_stays of FILESETS,
+    r_drop_8_a_directory_inside_one_that_is_to_go_is_not_removed of FILESETS,
+}
+
+/// A server that looks for unfinished work all the time.
+async fn reconciler(race: &Race) -> Result<Node> {
+    race.start(&["--sweep-interval-ms", "100"]).await
+}
+
+/// Fails unless every removal that was asked for is done with, one way or the other.
+async fn all_removals_are_done(race: &Race) -> Result<()> {
+    let _reconciler = reconciler(race).await?;
+    eventually("no removal is left", async || {
+        Ok(race.pair.rows().await?.of("reconcile_tasks").next().is_none())
+    })
+    .await
+}
+
+fn has_file(directory: &Path) -> Result<()> {
+    let file = directory.join("file");
+    ensure!(file.is_file(), "{} is gone", file.display());
+    Ok(())
+}
+
+async fn r_drop_1_what_is_dropped_twice_is_dropped_once(race: &mut Race) -> Result<()> {
+    let x = race.present("x").await?;
+    let a = race.hold(A, &x.drop(), "drop.locked").await?;
+    let mut b = race.meanwhile(B, &x.drop());
+    b.waits().await?;
+    dropped(&a.goes_on().await?, true)?;
+    dropped(&b.answers().await?, false)?;
+    race.facts().await?.was_dropped_once(&x, BY_A)
+}
+
+/// The removal is owed and not done. B's create at the same place comes after it, whoever does it.
+async fn r_drop_4_a_directory_that_is_in_use_again_is_not_removed(race: &mut Race) -> Result<()> {
+    let x = race.present("x").await?;
+    let directory = x.directory();
+    std::fs::write(directory.join("old"), "of A's time")?;
+    let a = race.hold(A, &x.drop(), "drop.committed").await?;
+    race.done(B, &x.create()).await?;
+    ensure!(
+        !directory.join("old").exists(),
+        "the old tree was not removed first"
+    );
+    std::fs::write(directory.join("file"), "B's")?;
+    dropped(&a.goes_on().await?, true)?;
+    has_file(&directory)?;
+    all_removals_are_done(race).await?;
+    has_file(&directory)?;
+
+    // The same where A has claimed the removal already: B waits for it.
+    let name = directory
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let hooks = race.node(A).hooks;
+    hooks
+        .arm("purge.claimed", &name, treeline_tests::Action::Pause)
+        .await?;
+    let a = race.meanwhile(A, &x.drop());
+    hooks.reached("purge.claimed", &name).await?;
+    let b = race.meanwhile(B, &x.create());
+    hooks.release("purge.claimed", &name).await?;
+    dropped(&a.answers().await?, true)?;
+    b.answers().await?.ok()?;
+    std::fs::write(directory.join("file"), "B's again")?;
+    all_removals_are_done(race).await?;
+    has_file(&directory)?;
+    race.facts().await?.live(&x).map(drop)
+}
+
+async fn r_drop_5_a_directory_goes_though_its_server_died(race: &mut Race) -> Result<()> {
+    let x = race.present("x").await?;
+    let directory = x.directory();
+    std::fs::write(directory.join("file"), "A's")?;
+    let a = race.hold(A, &x.drop(), "drop.committed").await?;
+    race.kill(A).await?;
+    a.ends_cut().await?;
+    let _reconciler = reconciler(race).await?;
+    eventually("the directory is gone", async || Ok(!directory.exists())).await?;
+    race.facts().await?.was_dropped_once(&x, BY_A)
+}
+
+async fn r_drop_6_a_removal_goes_on_when_its_claim_has_run_out(race: &mut Race) -> Result<()> {
+    let x = race.present("x").await?;
+    let directory = x.directory();
+    std::fs::write(directory.join("file"), "A's")?;
+    let name = directory
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let mut doomed = race.start(&["--task-lease-ms", "2000"]).await?;
+    let drop = x.drop().at(&name);
+    let a = Held::at(&doomed, A, &drop, "purge.claimed").await?;
+    doomed.server.kill().await?;
+    a.ends_cut().await?;
+    has_file(&directory)?;
+    all_removals_are_done(race).await?;
+    ensure!(!directory.exists(), "{} is left over", directory.display());
+    race.facts().await?.was_dropped_once(&x, BY_A)
+}
+
+async fn r_drop_7_a_directory_that_was_there_before_stays(race: &mut Race) -> Result<()> {
+    let x = race.place("x").await?;
+    let directory = x.directory();
+    std::fs::create_dir(&directory)?;
+    std::fs::write(directory.join("file"), "theirs")?;
+    race.done(A, &x.create()).await?;
+    dropped(&race.done(B, &x.drop()).await?, true)?;
+    all_removals_are_done(race).await?;
+    has_file(&directory)?;
+    race.facts().await?.was_dropped_once(&x, BY_B)
+}
+
+async fn r_drop_8_a_directory_inside_one_that_is_to_go_is_not_removed(race: &mut Race) -> Result<()> {
+    let schema = race.make(Kind::Schema, "s").await?;
+    let mut directories = Vec::new();
+    for number in 0..50 {
+        let fileset = schema.child(Kind::Fileset, race.name(&format!("x{number}")));
+        race.done(A, &fileset.create()).await?;
+        directories.push(fileset.directory());
+    }
+    let inside = race.place("inside").await?;
+    let directory = directories[23].join("deeper/inside");
+    let a = race.hold(A, &schema.drop(), "drop.committed").await?;
+    race.done(B, &inside.create_in(&directory)).await?;
+    std::fs::write(directory.join("file"), "B's")?;
+    dropped(&a.goes_on().await?, true)?;
+    has_file(&directory)?;
+    all_removals_are_done(race).await?;
+    has_file(&directory)?;
+    let left: Vec<_> = directories
+        .iter()
+        .filter(|directory| directory.exists())
+        .collect();
+    ensure!(left == [&directories[23]], "{left:?} are left over");
+    race.facts().await?.live(&inside).map(drop)
+}

@@ -1,0 +1,125 @@
+//! Section 8 of the list: connections that are lost in the worst moment, and waits that have a bound.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use treeline_core::Kind;
+
+use crate::entity::Entity;
+use crate::holds::BY_A;
+use crate::race::{A, B, Held, Race, dropped};
+use crate::rows::{CHILDREN, CREATED, Row};
+use crate::wire::{Cut, Wire};
+
+pub(crate) const ROWS: &[Row] = &[
+    Row {
+        name: "r_retry_1_a_commit_of_unknown_outcome_is_answered_with_the_truth",
+        kinds: CREATED,
+        needs_server: true,
+        tell: |race| {
+            Box::pin(r_retry_1_a_commit_of_unknown_outcome_is_answered_with_the_truth(
+                race,
+            ))
+        },
+    },
+    Row {
+        name: "r_retry_3_a_wait_for_a_parent_has_a_bound",
+        kinds: CHILDREN,
+        needs_server: false,
+        tell: |race| Box::pin(r_retry_3_a_wait_for_a_parent_has_a_bound(race)),
+    },
+    Row {
+        name: "r_retry_4_a_server_that_goes_silent_holds_nobody_up_for_long",
+        kinds: CHILDREN,
+        needs_server: true,
+        tell: |race| Box::pin(r_retry_4_a_server_that_goes_silent_holds_nobody_up_for_long(race)),
+    },
+];
+
+/// The server finds out whether its commit took effect, and runs it again only if it did not.
+async fn r_retry_1_a_commit_of_unknown_outcome_is_answered_with_the_truth(race: &mut Race) -> Result<()> {
+    let (wire, url) = Wire::to(race.pair.bed.database_url()).await?;
+    let server = race.start(&["--database", &url]).await?;
+    for cut in [Cut::Before, Cut::After] {
+        let x = race.place(if cut == Cut::Before { "x" } else { "y" }).await?;
+        wire.cut_next(cut);
+        let created = race.meanwhile_on(&server, A, &x.create()).answers().await?.ok()?;
+        ensure!(wire.ends_cut(), "the create made no commit");
+        let facts = race.facts().await?;
+        facts.is_as_answered(&x, &created)?;
+        facts.feed_says(facts.live(&x)?, &["create"])?;
+
+        wire.cut_next(cut);
+        let altered = race
+            .meanwhile_on(&server, A, &x.set("p", "1"))
+            .answers()
+            .await?
+            .ok()?;
+        ensure!(wire.ends_cut(), "the update made no commit");
+        let facts = race.facts().await?;
+        facts.is_as_answered(&x, &altered)?;
+        facts.has_version(&x, 2)?;
+
+        wire.cut_next(cut);
+        let answer = race.meanwhile_on(&server, A, &x.drop()).answers().await?;
+        dropped(&answer, true)?;
+        ensure!(wire.ends_cut(), "the drop made no commit");
+        let facts = race.facts().await?;
+        facts.is_not_live(&x)?;
+        facts.feed_says(facts.all(&x)[0], &["create", "alter", "drop"])?;
+    }
+    Ok(())
+}
+
+/// A parent that is there, and a child to be.
+async fn family(race: &mut Race) -> Result<(Entity, Entity)> {
+    let kind = race.kind;
+    let parent = race.make(kind.parent().unwrap_or(kind), "p").await?;
+    let child = match kind {
+        Kind::ModelVersion => parent.child(kind, "0"),
+        _ => parent.child(kind, race.name("child")),
+    };
+    Ok((parent, child))
+}
+
+/// Somebody holds the parent's row for longer than anybody waits for it.
+async fn r_retry_3_a_wait_for_a_parent_has_a_bound(race: &mut Race) -> Result<()> {
+    const BOUND: Duration = Duration::from_secs(2);
+    let (parent, child) = family(race).await?;
+    let bound = BOUND.as_millis().to_string();
+    let hasty = race.start(&["--operation-ms-max", &bound]).await?;
+    let a = race.hold(A, &parent.drop(), "drop.locked").await?;
+    let begun = Instant::now();
+    let refused = race.meanwhile_on(&hasty, B, &child.create()).answers().await?;
+    let took = begun.elapsed();
+    refused.refused(409, 1012)?;
+    ensure!(refused.headers.contains_key("retry-after"), "no Retry-After");
+    ensure!(took <= BOUND + Duration::from_secs(1), "it took {took:?}");
+    race.facts().await?.never_was(&child)?;
+    dropped(&a.goes_on().await?, true)
+}
+
+/// The database ends a session that says nothing inside a transaction; the server that wakes up must not believe that
+/// it still has its locks.
+async fn r_retry_4_a_server_that_goes_silent_holds_nobody_up_for_long(race: &mut Race) -> Result<()> {
+    const SUFFERED: Duration = Duration::from_secs(35);
+    let (parent, child) = family(race).await?;
+    let silent = race.start(&["--operation-ms-max", "4000"]).await?;
+    let a = Held::at(&silent, A, &parent.drop(), "drop.locked").await?;
+    silent.server.freeze().await?;
+    let mut b = race.meanwhile(B, &child.create());
+    b.waits().await?;
+    let created = b.answers_within(SUFFERED).await?;
+    silent.server.thaw().await?;
+    let woken = a.goes_on().await?;
+    created.ok()?;
+    if woken.status == 200 {
+        dropped(&woken, true)?;
+        race.facts().await?.was_dropped_once(&child, BY_A)
+    } else {
+        woken.refused(409, 1012)?;
+        let facts = race.facts().await?;
+        facts.live(&parent)?;
+        facts.live(&child).map(drop)
+    }
+}

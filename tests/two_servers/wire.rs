@@ -1,0 +1,106 @@
+//! A wire between a server and its database that can be cut at a commit, before or after it went through.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What happens to the next commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// The database never hears of it.
+    Before,
+    /// The database commits, and its answer is lost.
+    After,
+}
+
+/// One listening wire; it and its connections live as long as the runtime.
+#[derive(Clone, Debug)]
+pub(crate) struct Wire {
+    address: SocketAddr,
+    armed: Arc<Mutex<Option<Cut>>>,
+}
+
+impl Wire {
+    /// A wire to the server of a database's URL, and the URL that leads through it.
+    pub(crate) async fn to(url: &str) -> Result<(Wire, String)> {
+        let (account, rest) = url.split_once('@').context("the URL names no user")?;
+        let (server, database) = rest.split_once('/').context("the URL names no database")?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let wire = Wire {
+            address: listener.local_addr()?,
+            armed: Arc::default(),
+        };
+        // In the clear, or the wire could not read along.
+        let plain = if url.starts_with("postgres") {
+            "sslmode=disable"
+        } else {
+            "ssl-mode=disabled"
+        };
+        let through = format!("{account}@{}/{database}?{plain}", wire.address);
+        tokio::spawn(wire.clone().listen(listener, server.to_owned()));
+        Ok((wire, through))
+    }
+
+    /// Cuts the connection that carries the next commit, once.
+    pub(crate) fn cut_next(&self, cut: Cut) {
+        *self.armed.lock().unwrap_or_else(PoisonError::into_inner) = Some(cut);
+    }
+
+    /// Whether the cut has happened.
+    pub(crate) fn ends_cut(&self) -> bool {
+        self.armed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_none()
+    }
+
+    fn take(&self) -> Option<Cut> {
+        self.armed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    async fn listen(self, listener: TcpListener, server: String) {
+        while let Ok((client, _)) = listener.accept().await {
+            let (wire, server) = (self.clone(), server.clone());
+            tokio::spawn(async move {
+                // Either end may go away at any time; that is what a wire is for here.
+                let _ = wire.carry(client, &server).await;
+            });
+        }
+    }
+
+    async fn carry(&self, mut client: TcpStream, server: &str) -> std::io::Result<()> {
+        let mut server = TcpStream::connect(server).await?;
+        let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
+        loop {
+            tokio::select! {
+                count = client.read(&mut up) => {
+                    let bytes = &up[..count?];
+                    if bytes.is_empty() {
+                        return Ok(());
+                    }
+                    let commits = bytes.windows(6).any(|window| window == b"COMMIT");
+                    match commits.then(|| self.take()).flatten() {
+                        Some(Cut::Before) => return Ok(()),
+                        Some(Cut::After) => {
+                            server.write_all(bytes).await?;
+                            // The answer says that the commit is through; it goes no further.
+                            let _ = server.read(&mut down).await?;
+                            return Ok(());
+                        }
+                        None => server.write_all(bytes).await?,
+                    }
+                }
+                count = server.read(&mut down) => {
+                    let bytes = &down[..count?];
+                    if bytes.is_empty() {
+                        return Ok(());
+                    }
+                    client.write_all(bytes).await?;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Two servers on one database, every race on every backend: `cargo xtask itest`.
+//!
+//! 1. The server is built with its sync points, into a target directory of its own, or the release would have them.
+//! 2. Each database server that is asked for runs in a container, unless the environment names one
+//!    (`TREELINE_TEST_<BACKEND>_URL`).
+//! 3. The storage suite runs on all of them, then the rows of `docs/races.md`, and a table of those is printed.
+
+mod databases;
+mod mutants;
+mod table;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::command;
+use crate::workspace::Workspace;
+use databases::Databases;
+use table::Table;
+
+const USAGE: &str = "\
+cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--keep] [--soak] [--mutants] [--switch NAME]
+
+  --backend NAME  only this one of sqlite, postgres, mariadb, mysql
+  --without NAME  all but this one; a backend that cannot run fails the command unless it is excluded so
+  --race ID       only this row of docs/races.md, such as R-CREATE-1
+  --keep          leaves the containers and databases for somebody to look at
+  --soak          every kind, both orders and the whole sizes
+  --mutants       shows that the rows can fail: runs them on servers with a rule switched off
+  --switch NAME   only this switch, such as m-bump";
+
+/// Where the rows are, in the order of the table's columns.
+const BACKENDS: [&str; 4] = ["sqlite", "postgres", "mariadb", "mysql"];
+
+/// Pairs of servers that work at a time. Most of a row's time is one process waiting for another.
+const PAIRS: usize = 4;
+
+/// What the rows need to know of their servers. The suite reads the same names.
+const BINARY_VARIABLE: &str = "TREELINE_TEST_BIN";
+const DATABASES_VARIABLE: &str = "TREELINE_TEST_DATABASES";
+const MUTANTS_VARIABLE: &str = "TREELINE_TEST_MUTANTS";
+const ROWS_VARIABLE: &str = "TREELINE_TEST_ROWS";
+const SOAK_VARIABLE: &str = "TREELINE_TEST_SOAK";
+const REPORT_VARIABLE: &str = "TREELINE_TEST_REPORT";
+
+/// What was asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Plan {
+    backends: Vec<&'static str>,
+    rows: Vec<String>,
+    keep: bool,
+    soak: bool,
+    mutants: bool,
+    switch: Option<String>,
+}
+
+/// Runs what the arguments ask for, and fails if anything of it does.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    let Some(plan) = Plan::read(arguments)? else {
+        println!("{USAGE}");
+        return Ok(());
+    };
+    let bench = Bench {
+        binary: binary(workspace)?,
+        databases: Databases::start(workspace, &plan.backends, plan.keep)?,
+        workspace,
+        plan: &plan,
+    };
+    if plan.mutants {
+        return mutants::run(&bench);
+    }
+    if plan.rows.is_empty() {
+        println!("\n== the storage suite");
+        bench.conformance()?;
+    }
+    println!("\n== the races");
+    let (table, outcome) = bench.races("all", &Selection::of(&plan))?;
+    print!("\n{table}");
+    outcome
+}
+
+impl Plan {
+    /// `None` where help was asked for.
+    fn read(arguments: &[String]) -> Result<Option<Plan>> {
+        let mut plan = Plan::default();
+        let (mut only, mut without) = (BTreeSet::new(), BTreeSet::new());
+        let mut rest = arguments.iter().map(String::as_str);
+        while let Some(argument) = rest.next() {
+            let mut value = || {
+                rest.next()
+                    .with_context(|| format!("{argument} needs a value\n{USAGE}"))
+            };
+            match argument {
+                "--backend" => only.extend([backend(value()?)?]),
+                "--without" => without.extend([backend(value()?)?]),
+                "--race" => plan.rows.push(value()?.to_uppercase()),
+                "--switch" => plan.switch = Some(value()?.to_owned()),
+                "--keep" => plan.keep = true,
+                "--soak" => plan.soak = true,
+                "--mutants" => plan.mutants = true,
+                "--help" | "-h" => return Ok(None),
+                unknown => bail!("there is no option `{unknown}`\n{USAGE}"),
+            }
+        }
+        let wanted = |name: &&str| (only.is_empty() || only.contains(name)) && !without.contains(name);
+        plan.backends = BACKENDS.into_iter().filter(wanted).collect();
+        plan.mutants |= plan.switch.is_some();
+        ensure!(!plan.backends.is_empty(), "no backend is left to run on");
+        Ok(Some(plan))
+    }
+}
+
+fn backend(name: &str) -> Result<&'static str> {
+    let known = BACKENDS.into_iter().find(|known| *known == name);
+    known.with_context(|| format!("there is no backend `{name}`; there are {}", BACKENDS.join(", ")))
+}
+
+/// The server with its sync points: the one that the environment names, or a fresh build.
+fn binary(workspace: &Workspace) -> Result<PathBuf> {
+    if let Some(binary) = std::env::var_os(BINARY_VARIABLE) {
+        return Ok(std::path::absolute(binary)?);
+    }
+    println!("== the server with its sync points");
+    let target = workspace.target.join("test-hooks");
+    let mut build = command::cargo(&workspace.root);
+    build.args(["build", "--quiet", "--locked", "-p", "treeline-server"]);
+    build
+        .args(["--features", "test-hooks", "--target-dir"])
+        .arg(&target);
+    // SQLite and password hashing take most of the time otherwise, and have nothing to be debugged.
+    build.args(["--config", "profile.dev.package.\"*\".opt-level=2"]);
+    command::run(&mut build)?;
+    Ok(target
+        .join("debug")
+        .join(format!("treeline{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// What one run of the rows is restricted to.
+#[derive(Clone, Debug, Default)]
+struct Selection {
+    /// None: all.
+    rows: Vec<String>,
+    backends: Vec<&'static str>,
+    soak: bool,
+    /// The rules that the servers leave out.
+    mutants: String,
+}
+
+impl Selection {
+    fn of(plan: &Plan) -> Selection {
+        Selection {
+            rows: plan.rows.clone(),
+            backends: plan.backends.clone(),
+            soak: plan.soak,
+            mutants: String::new(),
+        }
+    }
+}
+
+/// Everything that a run needs.
+struct Bench<'a> {
+    workspace: &'a Workspace,
+    plan: &'a Plan,
+    binary: PathBuf,
+    databases: Databases,
+}
+
+impl Bench<'_> {
+    /// The storage suite makes its own databases.
+    fn conformance(&self) -> Result<()> {
+        let mut suite = command::cargo(&self.workspace.root);
+        suite.args([
+            "test",
+            "--quiet",
+            "--locked",
+            "-p",
+            "treeline-storage",
+            "--test",
+            "conformance",
+        ]);
+        self.databases.tell(&mut suite, &self.plan.backends);
+        suite.args(["--", "--quiet"]);
+        if !self.plan.backends.contains(&"sqlite") {
+            suite.args(["--skip", "sqlite::"]);
+        }
+        command::run(&mut suite)
+    }
+
+    /// Runs rows on databases of their own, and answers how each ended, and whether all passed.
+    fn races(&self, name: &str, selection: &Selection) -> Result<(Table, Result<()>)> {
+        let directory = self.workspace.target.join("itest");
+        std::fs::create_dir_all(&directory)?;
+        let report = directory.join(format!("{name}.jsonl"));
+        // What an earlier run has left; most often there is nothing.
+        let _ = std::fs::remove_file(&report);
+        let databases = self.databases.make(name, PAIRS, &selection.backends)?;
+        let mut suite = command::cargo(&self.workspace.root);
+        suite.args([
+            "test",
+            "--quiet",
+            "--locked",
+            "-p",
+            "treeline-tests",
+            "--test",
+            "two_servers",
+        ]);
+        suite
+            .env(BINARY_VARIABLE, &self.binary)
+            .env(DATABASES_VARIABLE, databases.join(","))
+            .env(MUTANTS_VARIABLE, &selection.mutants)
+            .env(ROWS_VARIABLE, selection.rows.join(","))
+            .env(REPORT_VARIABLE, &report);
+        if selection.soak {
+            suite.env(SOAK_VARIABLE, "1");
+        }
+        self.databases.tell(&mut suite, &selection.backends);
+        suite.args(["--", "--quiet", "--test-threads", &PAIRS.to_string()]);
+        if !selection.backends.contains(&"sqlite") {
+            suite.args(["--skip", "::sqlite::"]);
+        }
+        let outcome = if selection.mutants.is_empty() {
+            command::run(&mut suite)
+        } else {
+            // Failures are what is looked for; the table says which there were.
+            command::succeeds(&mut suite);
+            Ok(())
+        };
+        self.databases.discard(&databases, &selection.backends);
+        let text = std::fs::read_to_string(&report).unwrap_or_default();
+        let table = Table::read(&text, &selection.backends)?;
+        let missing = table.missing(&selection.rows);
+        ensure!(!table.is_empty(), "no test ran at all");
+        ensure!(missing.is_empty(), "no test ran for {missing}");
+        Ok((table, outcome))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(line: &str) -> Result<Option<Plan>> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Plan::read(&words)
+    }
+
+    #[test]
+    fn all_backends_take_part_unless_some_are_named() {
+        let backends = |line: &str| plan(line).unwrap().unwrap().backends;
+        assert_eq!(backends(""), BACKENDS);
+        assert_eq!(backends("--backend mysql --backend sqlite"), ["sqlite", "mysql"]);
+        assert_eq!(backends("--without mysql"), ["sqlite", "postgres", "mariadb"]);
+        assert!(plan("--backend oracle").is_err());
+        assert!(plan("--backend mysql --without mysql").is_err());
+    }
+
+    #[test]
+    fn options_are_read_and_unknown_ones_refused() {
+        let soak = plan("--soak --race r-create-1 --keep").unwrap().unwrap();
+        assert!(soak.soak && soak.keep && !soak.mutants);
+        assert_eq!(soak.rows, ["R-CREATE-1"]);
+        assert!(plan("--switch m-bump").unwrap().unwrap().mutants);
+        assert_eq!(plan("--help").unwrap(), None);
+        assert!(plan("--sok").is_err() && plan("--race").is_err());
+    }
+}

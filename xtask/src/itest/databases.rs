@@ -1,0 +1,346 @@
+//! The database servers of a run, in containers of its own or wherever the environment says, and databases on them.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::command;
+use crate::images;
+use crate::workspace::Workspace;
+
+/// A database that takes longer to be ready is broken. Far more than any needs, for a machine that is busy.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+
+/// What every database does gladly, once it answers at all.
+const PING: &str = "COMMIT";
+
+/// The user, the password and the database of every image.
+const ACCOUNT: &str = "treeline";
+
+/// Databases that somebody has made already, separated by commas, on every server that the environment names.
+const DATABASES_VARIABLE: &str = super::DATABASES_VARIABLE;
+
+/// All database servers of one run.
+#[derive(Debug)]
+pub(super) struct Databases {
+    servers: BTreeMap<&'static str, Server>,
+    keep: bool,
+}
+
+#[derive(Debug)]
+struct Server {
+    backend: &'static str,
+    url: Url,
+    image: String,
+    container: Option<Container>,
+}
+
+/// A container that this run has started. Dropping it removes it, its data included.
+#[derive(Debug)]
+struct Container {
+    id: String,
+    keep: bool,
+}
+
+/// The parts of a database's URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Url {
+    scheme: String,
+    user: String,
+    password: String,
+    host: String,
+    port: String,
+    database: String,
+}
+
+impl Databases {
+    /// Starts what the environment does not name.
+    pub(super) fn start(workspace: &Workspace, backends: &[&'static str], keep: bool) -> Result<Databases> {
+        let wanted: Vec<&'static str> = backends
+            .iter()
+            .copied()
+            .filter(|name| *name != "sqlite")
+            .collect();
+        let mut databases = Databases {
+            servers: BTreeMap::new(),
+            keep,
+        };
+        if wanted.is_empty() {
+            return Ok(databases);
+        }
+        let images = images::ensure(workspace, &wanted)
+            .context("exclude what cannot run with --without, or name servers in the environment")?;
+        for backend in wanted.iter().copied() {
+            let image = images.get(backend).context("no image")?.clone();
+            let server = match std::env::var(variable(backend)) {
+                Ok(url) if !url.is_empty() => Server {
+                    backend,
+                    url: Url::parse(&url)?,
+                    image,
+                    container: None,
+                },
+                _ => Server::run(backend, image, keep)?,
+            };
+            databases.servers.insert(backend, server);
+        }
+        for server in databases.servers.values() {
+            server.wait_until_ready()?;
+            let place = if server.container.is_some() {
+                "in a container"
+            } else {
+                "from the environment"
+            };
+            println!(
+                "{:<10}{}:{}, {place}",
+                server.backend, server.url.host, server.url.port
+            );
+        }
+        Ok(databases)
+    }
+
+    /// Tells a suite where the servers are, and of no other.
+    pub(super) fn tell(&self, suite: &mut Command, backends: &[&'static str]) {
+        for backend in super::BACKENDS {
+            match self.servers.get(backend) {
+                Some(server) if backends.contains(&backend) => {
+                    suite.env(variable(backend), server.url.text())
+                }
+                _ => suite.env_remove(variable(backend)),
+            };
+        }
+    }
+
+    /// Makes empty databases of the same names on all of these servers.
+    pub(super) fn make(&self, run: &str, count: usize, backends: &[&'static str]) -> Result<Vec<String>> {
+        if let Ok(given) = std::env::var(DATABASES_VARIABLE) {
+            return Ok(given.split(',').map(str::to_owned).collect());
+        }
+        let run = run.replace(|character: char| !character.is_ascii_alphanumeric(), "_");
+        let names: Vec<String> = (0..count)
+            .map(|number| format!("race_{}_{run}_{number}", std::process::id()))
+            .collect();
+        let statements: Vec<String> = names
+            .iter()
+            .map(|name| format!("CREATE DATABASE {name}"))
+            .collect();
+        for server in self.of(backends) {
+            server
+                .query(&statements)
+                .with_context(|| format!("cannot make databases on {}", server.backend))?;
+        }
+        Ok(names)
+    }
+
+    /// Drops them again, unless somebody wants to look at them. A database that stays does no harm.
+    pub(super) fn discard(&self, names: &[String], backends: &[&'static str]) {
+        if self.keep || std::env::var_os(DATABASES_VARIABLE).is_some() {
+            return;
+        }
+        let statements: Vec<String> = names.iter().map(|name| format!("DROP DATABASE {name}")).collect();
+        for server in self.of(backends) {
+            if let Err(error) = server.query(&statements) {
+                println!("databases stay on {}: {error:#}", server.backend);
+            }
+        }
+    }
+
+    fn of(&self, backends: &[&'static str]) -> impl Iterator<Item = &Server> {
+        let servers = self.servers.values();
+        servers.filter(move |server| backends.contains(&server.backend))
+    }
+}
+
+fn variable(backend: &str) -> String {
+    format!("TREELINE_TEST_{}_URL", backend.to_uppercase())
+}
+
+impl Server {
+    fn run(backend: &'static str, image: String, keep: bool) -> Result<Server> {
+        let mut run = Command::new("docker");
+        // No power fails here, and the disk is what a run would wait for.
+        run.args([
+            "run",
+            "--detach",
+            "--label",
+            "treeline=itest",
+            "--env",
+            "TREELINE_FAST=1",
+        ]);
+        // The published images are told their account; ours have it.
+        let (prefix, connections) = match backend {
+            "postgres" => ("POSTGRES", ["-c", "max_connections=400"]),
+            "mysql" => ("MYSQL", ["--max-connections=400", "--mysqlx=OFF"]),
+            _ => ("MARIADB", ["--max-connections=400", "--skip-name-resolve"]),
+        };
+        let database = if backend == "postgres" { "DB" } else { "DATABASE" };
+        for setting in ["USER", "PASSWORD", database, "ROOT_PASSWORD"] {
+            run.args(["--env", &format!("{prefix}_{setting}={ACCOUNT}")]);
+        }
+        let id = command::output(run.arg(&image).args(connections))?
+            .trim()
+            .to_owned();
+        let container = Container { id, keep };
+        let address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
+        let inspect = ["inspect", "--format", address, &container.id];
+        let host = command::output(Command::new("docker").args(inspect))?
+            .trim()
+            .to_owned();
+        let port = if backend == "postgres" { 5432 } else { 3306 };
+        let url = format!("{backend}://{ACCOUNT}:{ACCOUNT}@{host}:{port}/{ACCOUNT}");
+        Ok(Server {
+            backend,
+            url: Url::parse(&url)?,
+            image,
+            container: Some(container),
+        })
+    }
+
+    fn wait_until_ready(&self) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let Err(error) = self.query(&[PING.to_owned()]) else {
+                return self.grant();
+            };
+            if begun.elapsed() > READY_WITHIN {
+                bail!(
+                    "{} was not ready within {READY_WITHIN:?}: {error:#}",
+                    self.backend
+                );
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// The published images give the user one database; ours give all, and a look at who waits.
+    fn grant(&self) -> Result<()> {
+        let published = !self.image.starts_with("treeline-");
+        if self.backend == "postgres" || self.container.is_none() || !published {
+            return Ok(());
+        }
+        let statements = [
+            format!("GRANT ALL ON `%`.* TO '{ACCOUNT}'@'%'"),
+            format!("GRANT PROCESS ON *.* TO '{ACCOUNT}'@'%'"),
+        ];
+        let root = Url {
+            user: "root".to_owned(),
+            ..self.url.clone()
+        };
+        self.query_as(&root, &statements)
+    }
+
+    fn query(&self, statements: &[String]) -> Result<()> {
+        self.query_as(&self.url, statements)
+    }
+
+    /// With the client that the image has, since this machine need not have any.
+    fn query_as(&self, url: &Url, statements: &[String]) -> Result<()> {
+        let mut docker = Command::new("docker");
+        let (client, host) = match &self.container {
+            Some(container) => {
+                docker.args([
+                    "exec",
+                    "--env",
+                    &format!("MYSQL_PWD={}", url.password),
+                    &container.id,
+                ]);
+                (Some(self.client()), "127.0.0.1")
+            }
+            None => {
+                docker.args(["run", "--rm", "--network", "host"]);
+                docker.args(["--entrypoint", self.client(), &self.image]);
+                (None, url.host.as_str())
+            }
+        };
+        docker.args(client);
+        let url = Url {
+            host: host.to_owned(),
+            ..url.clone()
+        };
+        if self.backend == "postgres" {
+            docker.args(["--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", &url.text()]);
+            for statement in statements {
+                docker.args(["--command", statement]);
+            }
+        } else {
+            docker.args(["--host", &url.host, "--port", &url.port, "--user", &url.user]);
+            docker.arg(format!("--password={}", url.password));
+            docker.args([
+                "--protocol",
+                "tcp",
+                "--execute",
+                &statements.join(";"),
+                &url.database,
+            ]);
+        }
+        command::output(&mut docker).map(drop)
+    }
+
+    fn client(&self) -> &'static str {
+        match self.backend {
+            "postgres" => "psql",
+            "mysql" => "mysql",
+            _ => "mariadb",
+        }
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        if self.keep {
+            println!("container {} stays", self.id.get(..12).unwrap_or(&self.id));
+        } else {
+            command::succeeds(Command::new("docker").args(["rm", "--force", "--volumes", &self.id]));
+        }
+    }
+}
+
+impl Url {
+    fn parse(text: &str) -> Result<Url> {
+        let parts = || {
+            let (scheme, rest) = text.split_once("://")?;
+            let (account, rest) = rest.rsplit_once('@')?;
+            let (user, password) = account.split_once(':').unwrap_or((account, ""));
+            let (address, database) = rest.split_once('/')?;
+            let (host, port) = address.rsplit_once(':')?;
+            Some([scheme, user, password, host, port, database])
+        };
+        // The URL itself may hold a password that is somebody's.
+        let parts = parts().context("a database's URL is `scheme://user:password@host:port/database`")?;
+        ensure!(
+            parts.iter().all(|part| !part.contains(' ')),
+            "the URL of a database has a blank"
+        );
+        let [scheme, user, password, host, port, database] = parts.map(str::to_owned);
+        Ok(Url {
+            scheme,
+            user,
+            password,
+            host,
+            port,
+            database,
+        })
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "{}://{}:{}@{}:{}/{}",
+            self.scheme, self.user, self.password, self.host, self.port, self.database
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_taken_apart_and_put_together() {
+        let text = "postgres://me:p@ss@db.example:5433/catalog";
+        let url = Url::parse(text).unwrap();
+        assert_eq!((url.password.as_str(), url.host.as_str()), ("p@ss", "db.example"));
+        assert_eq!(url.text(), text);
+        assert!(Url::parse("postgres://nowhere").is_err());
+    }
+}

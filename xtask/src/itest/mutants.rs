@@ -1,0 +1,198 @@
+//! Rules switched off, to show that the rows which guard them can fail.
+//!
+//! A switch has to be caught on each backend on which its rule means anything: of the rows named at it, at least one
+//! must fail there. Where two rules guard one thing, each is switched off together with the other.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+
+use super::{BACKENDS, Bench, Selection};
+
+/// One rule, or two that stand in for each other.
+struct Switch {
+    /// As the server knows them, separated by commas.
+    names: &'static str,
+    /// Where the rule means anything.
+    backends: &'static [&'static str],
+    /// The rows that guard it, separated by blanks.
+    rows: &'static str,
+    caught: Caught,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Caught {
+    /// At least one row fails.
+    Yes,
+    /// No row fails: another rule holds it alone.
+    No,
+}
+
+const SERVERS: &[&str] = &["postgres", "mariadb", "mysql"];
+const INNODB: &[&str] = &["mariadb", "mysql"];
+
+const fn switch(names: &'static str, backends: &'static [&'static str], rows: &'static str) -> Switch {
+    Switch {
+        names,
+        backends,
+        rows,
+        caught: Caught::Yes,
+    }
+}
+
+const SWITCHES: &[Switch] = &[
+    switch(
+        "m-parent-lock",
+        SERVERS,
+        "R-PARENT-2 R-PARENT-3 R-RENAME-7 R-RENAME-8 R-INUSE-3",
+    ),
+    Switch {
+        names: "m-liveness-key",
+        backends: &BACKENDS,
+        rows: "R-PARENT-1 R-PARENT-2 R-PARENT-3 R-PARENT-5 R-PARENT-7",
+        caught: Caught::No,
+    },
+    switch(
+        "m-parent-lock,m-liveness-key",
+        SERVERS,
+        "R-PARENT-1 R-PARENT-2 R-PARENT-3 R-PARENT-5 R-PARENT-7",
+    ),
+    switch(
+        "m-version-predicate",
+        &BACKENDS,
+        "R-UPDATE-1 R-UPDATE-2 R-UPDATE-3 R-UPDATE-4 R-UPDATE-5 R-UPDATE-9 R-UPDATE-11 R-UPDATE-12",
+    ),
+    switch(
+        "m-live-predicate",
+        &BACKENDS,
+        "R-DROP-1 R-DROP-2 R-PARENT-9 R-PARENT-10",
+    ),
+    switch(
+        "m-version-predicate,m-live-predicate",
+        &BACKENDS,
+        "R-UPDATE-7 R-UPDATE-8 R-RENAME-5 R-INUSE-2",
+    ),
+    switch("m-lock-then-look,m-liveness-key", &["postgres"], "R-PARENT-2"),
+    switch(
+        "m-snapshot,m-liveness-key",
+        INNODB,
+        "R-VERSION-1 R-VERSION-2 R-VERSION-9 R-PARENT-2 R-PARENT-3 R-PARENT-12",
+    ),
+    switch("m-bump", &BACKENDS, "R-UPDATE-3"),
+    switch("m-delta", &BACKENDS, "R-UPDATE-1 R-UPDATE-5 R-UPDATE-11"),
+    switch("m-reread-lock", SERVERS, "R-UPDATE-11 R-UPDATE-12 R-UPDATE-14"),
+    switch("m-name-recheck", &BACKENDS, "R-RENAME-8"),
+    switch("m-drop-by-name", &BACKENDS, "R-PARENT-10"),
+    switch("m-strict-insert", &BACKENDS, "R-CREATE-1 R-CREATE-2"),
+    switch(
+        "m-cascade-top-down,m-liveness-key",
+        SERVERS,
+        "R-PARENT-7 R-PARENT-11",
+    ),
+    switch("m-index-hint", &["mariadb"], "R-UPDATE-11 R-RENAME-9"),
+    switch("m-alter-lock", &["postgres"], "R-UPDATE-15"),
+    switch("m-deadlock-budget", INNODB, "R-CREATE-8"),
+    switch("m-purge-claim", &BACKENDS, "R-DROP-4 R-DROP-8"),
+    switch("m-adopted", &BACKENDS, "R-DROP-7"),
+    switch("m-idempotency-first", &BACKENDS, "R-IDEM-1 R-IDEM-2"),
+    switch("m-idempotency-tx", &BACKENDS, "R-IDEM-1 R-IDEM-2"),
+    switch("m-feed-tx", &BACKENDS, "R-CREATE-3 R-PARENT-6"),
+    switch("m-blind-retry", SERVERS, "R-RETRY-1"),
+    switch("m-tombstone-time", &BACKENDS, "R-DROP-2"),
+    switch(
+        "m-deferred",
+        &["sqlite"],
+        "R-CREATE-1 R-PARENT-3 R-PARENT-5 R-UPDATE-5 R-RENAME-1 R-VERSION-1 R-DROP-1",
+    ),
+    switch("m-unbounded-wait", SERVERS, "R-RETRY-3"),
+    switch("m-silent-session", SERVERS, "R-RETRY-4"),
+];
+
+/// Runs every switch that was asked for and that the server has, and fails if one survives anywhere.
+pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
+    // A switch that the server knows stands in its binary.
+    let binary = std::fs::read(&bench.binary)?;
+    let binary = String::from_utf8_lossy(&binary);
+    let wanted = |switch: &&Switch| {
+        bench
+            .plan
+            .switch
+            .as_deref()
+            .is_none_or(|name| names(switch, name))
+    };
+    let (mut lines, mut survivors) = (Vec::new(), Vec::new());
+    for switch in SWITCHES.iter().filter(wanted) {
+        let missing = switch.names.split(',').find(|name| !binary.contains(*name));
+        if let Some(name) = missing {
+            lines.push(format!("{:<38}the server has no switch {name}", switch.names));
+            continue;
+        }
+        let backends = bench.plan.backends.iter().copied();
+        let backends: Vec<_> = backends.filter(|name| switch.backends.contains(name)).collect();
+        if backends.is_empty() {
+            continue;
+        }
+        println!("\n== {}", switch.names);
+        for (backend, caught) in tried(bench, switch, &backends)? {
+            let verdict = match (switch.caught, caught.is_empty()) {
+                (Caught::Yes, false) => format!("caught by {caught}"),
+                (Caught::Yes, true) => "SURVIVED".to_owned(),
+                (Caught::No, true) => "no row fails, as it should be".to_owned(),
+                (Caught::No, false) => format!("FAILED in {caught}, though another rule should hold it"),
+            };
+            if (switch.caught == Caught::Yes) == caught.is_empty() {
+                survivors.push(format!("{} on {backend}", switch.names));
+            }
+            lines.push(format!("{:<38}{backend:<10}{verdict}", switch.names));
+        }
+    }
+    println!("\n{}", lines.join("\n"));
+    ensure!(!lines.is_empty(), "there is no such switch");
+    ensure!(survivors.is_empty(), "not as expected: {}", survivors.join(", "));
+    Ok(())
+}
+
+/// For each backend, the rows that failed.
+fn tried(
+    bench: &Bench<'_>,
+    switch: &Switch,
+    backends: &[&'static str],
+) -> Result<Vec<(&'static str, String)>> {
+    let selection = Selection {
+        rows: switch.rows.split(' ').map(str::to_owned).collect(),
+        backends: backends.to_vec(),
+        soak: false,
+        mutants: switch.names.to_owned(),
+    };
+    let (table, outcome) = bench.races(switch.names, &selection)?;
+    outcome?;
+    let caught = backends.iter().map(|backend| {
+        let failed = table
+            .endings
+            .iter()
+            .filter(|ending| ending.backend == *backend && !ending.passed);
+        let rows: BTreeSet<&str> = failed.map(|ending| ending.row.as_str()).collect();
+        (*backend, rows.into_iter().collect::<Vec<_>>().join(" "))
+    });
+    Ok(caught.collect())
+}
+
+fn names(switch: &Switch, wanted: &str) -> bool {
+    switch.names == wanted || switch.names.split(',').any(|name| name == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_switch_is_tried_somewhere_by_rows_of_the_list() {
+        let list = std::fs::read_to_string(crate::workspace::root().join("docs/races.md")).unwrap();
+        for switch in SWITCHES {
+            assert!(!switch.backends.is_empty(), "{}", switch.names);
+            for row in switch.rows.split(' ') {
+                assert!(list.contains(&format!("| {row} |")), "{row} of {}", switch.names);
+            }
+        }
+    }
+}
