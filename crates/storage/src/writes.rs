@@ -25,7 +25,7 @@ pub enum CreatedWithLocations<P> {
     /// It is there. The tasks are claimed for the caller, who makes the directories and settles them.
     Done(Entity<P>, Vec<Task>),
     /// A dropped fileset's directory at or around one of the locations is still to be removed. Nothing was written;
-    /// help with [`TaskFilter::RemovalsAround`] and try again.
+    /// help with [`crate::TaskFilter::RemovalsAround`] and try again.
     Blocked,
 }
 
