@@ -11,7 +11,7 @@ use treeline_core::EntityId;
 
 use crate::failure::Failure;
 
-const EPOCH_MS: u64 = 1_704_067_200_000;
+const EPOCH_MS: i64 = 1_704_067_200_000;
 const NODE_BITS: u32 = 10;
 const COUNTER_BITS: u32 = 12;
 
@@ -34,7 +34,8 @@ impl Ids {
     pub(crate) fn next(&self) -> Result<EntityId, Failure> {
         // Milliseconds and counter are one number, so a burst of more than 4,096 in a millisecond borrows from the next.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let tick = (now_ms().saturating_sub(EPOCH_MS) << COUNTER_BITS).max(*last + 1);
+        let since_epoch = u64::try_from(now_ms() - EPOCH_MS).unwrap_or(0);
+        let tick = (since_epoch << COUNTER_BITS).max(*last + 1);
         *last = tick;
         let milliseconds = tick >> COUNTER_BITS;
         let counter = tick & ((1 << COUNTER_BITS) - 1);
@@ -46,13 +47,14 @@ impl Ids {
     }
 }
 
+/// Milliseconds since 1970 on this machine's clock, which orders nothing.
 #[expect(
     clippy::disallowed_methods,
     reason = "ids only need to be unique; nothing is ordered by them"
 )]
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> i64 {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX)
+    i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -127,14 +127,15 @@ impl Network {
                 (None, Some(failure)) => Err(failure),
                 (None, None) => Ok(None),
             },
-            // The statement may have been committed. What it would have answered is known but for the moment.
+            // The statement may have been committed. What it would have answered is known but for the moment, which was
+            // lost with the answer; this machine's clock stands in for it, in this one answer.
             Err(Failure::Disconnected(detail)) => {
                 tracing::warn!(
                     transaction = W::NAME,
                     detail,
                     "the connection was lost during a fused write"
                 );
-                Ok(Some(Written::Unknown((fused.answer)(0))))
+                Ok(Some(Written::Unknown((fused.answer)(crate::ids::now_ms()))))
             }
             // A clash, a dead parent, a deadlock: nothing was written, and the portable form has the words for it.
             Err(Failure::Unique(_) | Failure::Liveness) => Ok(None),
