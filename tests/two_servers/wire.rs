@@ -20,7 +20,17 @@ pub(crate) enum Cut {
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     address: SocketAddr,
-    armed: Arc<Mutex<Option<Cut>>>,
+    armed: Arc<Mutex<Option<Order>>>,
+}
+
+/// Which commit is meant: the server has others on its mind, too.
+#[derive(Clone, Debug)]
+struct Order {
+    cut: Cut,
+    /// Stands in the statements of the transaction that is meant.
+    mark: String,
+    /// The statement is a transaction by itself, and no commit is asked for.
+    fused: bool,
 }
 
 impl Wire {
@@ -44,21 +54,32 @@ impl Wire {
         Ok((wire, through))
     }
 
-    /// Cuts the connection that carries the next commit, once.
-    pub(crate) fn cut_next(&self, cut: Cut) {
-        *self.armed.lock().unwrap_or_else(PoisonError::into_inner) = Some(cut);
+    /// Cuts the connection that carries the commit of the next transaction with this mark in it, once. A fused
+    /// statement is cut itself.
+    pub(crate) fn cut_next(&self, cut: Cut, mark: &str, fused: bool) {
+        let mark = mark.to_owned();
+        *self.armed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Order { cut, mark, fused });
     }
 
     /// Whether the cut has happened.
-    pub(crate) fn ends_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.armed
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .is_none()
     }
 
-    fn take(&self) -> Option<Cut> {
-        self.armed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Whether this is the message to cut. `marked` says whether the connection has carried the mark before.
+    fn take(&self, message: &[u8], marked: &mut bool) -> Option<Cut> {
+        let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
+        let order = armed.as_ref()?;
+        *marked |= contains(message, &order.mark);
+        let due = *marked && (order.fused || contains(message, "COMMIT"));
+        if due {
+            *marked = false;
+            return armed.take().map(|order| order.cut);
+        }
+        None
     }
 
     async fn listen(self, listener: TcpListener, server: String) {
@@ -74,6 +95,7 @@ impl Wire {
     async fn carry(&self, mut client: TcpStream, server: &str) -> std::io::Result<()> {
         let mut server = TcpStream::connect(server).await?;
         let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
+        let mut marked = false;
         loop {
             tokio::select! {
                 count = client.read(&mut up) => {
@@ -81,8 +103,7 @@ impl Wire {
                     if bytes.is_empty() {
                         return Ok(());
                     }
-                    let commits = bytes.windows(6).any(|window| window == b"COMMIT");
-                    match commits.then(|| self.take()).flatten() {
+                    match self.take(bytes, &mut marked) {
                         Some(Cut::Before) => return Ok(()),
                         Some(Cut::After) => {
                             server.write_all(bytes).await?;
@@ -103,4 +124,10 @@ impl Wire {
             }
         }
     }
+}
+
+fn contains(message: &[u8], text: &str) -> bool {
+    message
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
 }

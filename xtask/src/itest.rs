@@ -36,6 +36,16 @@ const BACKENDS: [&str; 4] = ["sqlite", "postgres", "mariadb", "mysql"];
 /// Pairs of servers that work at a time. Most of a row's time is one process waiting for another.
 const PAIRS: usize = 4;
 
+/// What takes most of a run's time unless it is optimised: SQLite, and the hashing of passwords, a connection each.
+const OPTIMISED: [&str; 6] = [
+    "libsqlite3-sys",
+    "sqlx-postgres",
+    "hmac",
+    "sha2",
+    "digest",
+    "block-buffer",
+];
+
 /// What the rows need to know of their servers. The suite reads the same names.
 const BINARY_VARIABLE: &str = "TREELINE_TEST_BIN";
 const DATABASES_VARIABLE: &str = "TREELINE_TEST_DATABASES";
@@ -128,8 +138,9 @@ fn binary(workspace: &Workspace) -> Result<PathBuf> {
     build
         .args(["--features", "test-hooks", "--target-dir"])
         .arg(&target);
-    // SQLite and password hashing take most of the time otherwise, and have nothing to be debugged.
-    build.args(["--config", "profile.dev.package.\"*\".opt-level=2"]);
+    for package in OPTIMISED {
+        build.args(["--config", &format!("profile.dev.package.{package}.opt-level=3")]);
+    }
     command::run(&mut build)?;
     Ok(target
         .join("debug")
