@@ -198,6 +198,20 @@ impl Race {
         Node::start(&self.pair.bed, arguments).await
     }
 
+    /// How often both servers have run a transaction again so far, after a deadlock most often.
+    pub(crate) async fn retries(&self) -> Result<u64> {
+        const METRIC: &str = "treeline_transaction_retries_total";
+        let mut retries = 0;
+        for side in [A, B] {
+            let shown = self.client(side).get("/prometheus/metrics").await?;
+            let lines = shown.text.lines().filter(|line| line.starts_with(METRIC));
+            for count in lines.filter_map(|line| line.rsplit(' ').next()) {
+                retries += count.parse::<u64>()?;
+            }
+        }
+        Ok(retries)
+    }
+
     /// What the database holds now.
     pub(crate) async fn facts(&self) -> Result<Facts> {
         Ok(Facts::new(self.pair.rows().await?))

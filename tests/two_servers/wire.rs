@@ -29,8 +29,38 @@ struct Order {
     cut: Cut,
     /// Stands in the statements of the transaction that is meant.
     mark: String,
-    /// The statement is a transaction by itself, and no commit is asked for.
+    /// It may be one statement that is a transaction by itself, and no commit is asked for.
     fused: bool,
+}
+
+/// What one connection has carried.
+#[derive(Debug, Default)]
+struct Heard {
+    inside: bool,
+    marked: bool,
+}
+
+impl Heard {
+    /// Whether the message is of a transaction, and whether it is the commit of one.
+    fn hear(&mut self, message: &[u8], mark: &str) -> (bool, bool) {
+        if contains(message, "BEGIN") || contains(message, "START TRANSACTION") {
+            *self = Heard {
+                inside: true,
+                marked: false,
+            };
+        }
+        self.marked |= self.inside && !mark.is_empty() && contains(message, mark);
+        let inside = self.inside;
+        // `READ COMMITTED` stands at the beginning, not at the end.
+        let commits = message
+            .windows(7)
+            .any(|window| window.starts_with(b"COMMIT") && window[6] != b'T')
+            || message.ends_with(b"COMMIT");
+        if commits || contains(message, "ROLLBACK") {
+            self.inside = false;
+        }
+        (inside, commits)
+    }
 }
 
 impl Wire {
@@ -54,8 +84,8 @@ impl Wire {
         Ok((wire, through))
     }
 
-    /// Cuts the connection that carries the commit of the next transaction with this mark in it, once. A fused
-    /// statement is cut itself.
+    /// Cuts the connection that carries the commit of the next transaction with this mark in it, once. Where that may
+    /// be a fused statement, the statement is cut, so that no read may have the mark.
     pub(crate) fn cut_next(&self, cut: Cut, mark: &str, fused: bool) {
         let mark = mark.to_owned();
         *self.armed.lock().unwrap_or_else(PoisonError::into_inner) = Some(Order { cut, mark, fused });
@@ -69,17 +99,22 @@ impl Wire {
             .is_none()
     }
 
-    /// Whether this is the message to cut. `marked` says whether the connection has carried the mark before.
-    fn take(&self, message: &[u8], marked: &mut bool) -> Option<Cut> {
+    /// What to do to this message.
+    fn take(&self, message: &[u8], heard: &mut Heard) -> Option<Cut> {
         let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mark = armed.as_ref().map_or("", |order| order.mark.as_str());
+        let (inside, ends) = heard.hear(message, mark);
         let order = armed.as_ref()?;
-        *marked |= contains(message, &order.mark);
-        let due = *marked && (order.fused || contains(message, "COMMIT"));
+        let due = if inside {
+            ends && heard.marked
+        } else {
+            order.fused && contains(message, &order.mark)
+        };
         if due {
-            *marked = false;
-            return armed.take().map(|order| order.cut);
+            armed.take().map(|order| order.cut)
+        } else {
+            None
         }
-        None
     }
 
     async fn listen(self, listener: TcpListener, server: String) {
@@ -95,7 +130,7 @@ impl Wire {
     async fn carry(&self, mut client: TcpStream, server: &str) -> std::io::Result<()> {
         let mut server = TcpStream::connect(server).await?;
         let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
-        let mut marked = false;
+        let mut heard = Heard::default();
         loop {
             tokio::select! {
                 count = client.read(&mut up) => {
@@ -103,7 +138,7 @@ impl Wire {
                     if bytes.is_empty() {
                         return Ok(());
                     }
-                    match self.take(bytes, &mut marked) {
+                    match self.take(bytes, &mut heard) {
                         Some(Cut::Before) => return Ok(()),
                         Some(Cut::After) => {
                             server.write_all(bytes).await?;

@@ -83,11 +83,12 @@ fn sort_key(row: &str) -> (String, u32) {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<14}{:<8}", "row", "order")?;
-        for backend in &self.backends {
-            write!(f, "{backend:<18}")?;
-        }
-        writeln!(f)?;
+        let heads: String = self
+            .backends
+            .iter()
+            .map(|backend| format!("{backend:<18}"))
+            .collect();
+        writeln!(f, "{:<14}{:<8}{}", "row", "order", heads.trim_end())?;
         let lines: BTreeSet<((String, u32), &str, &str)> = self
             .endings
             .iter()
