@@ -55,7 +55,6 @@ impl Dispatcher {
         let (catalog, schema): (Catalog, Schema) = (parent.payload()?, parent.payload()?);
         let names = locations::Names::of(path);
         let (places, properties) = locations::resolve(&new, &catalog.properties, &schema.properties, &names)?;
-        // The client's own properties are held against the rules, before ours is added.
         let payload = Fileset {
             comment: new.comment,
             fileset_type: new.fileset_type.unwrap_or(FilesetType::Managed),

@@ -156,7 +156,22 @@ fn mysql_settings(options: &NetworkOptions, mariadb: bool) -> String {
     )
 }
 
-/// Implements the session of one driver. The only macro of its sort, since the drivers share no trait that has an
+/// A statement with its parameters. A macro, because each driver has argument types of its own.
+macro_rules! bound {
+    ($sql:expr, $values:expr) => {{
+        let mut query = sqlx::query(AssertSqlSafe(Arc::clone($sql)));
+        for value in $values {
+            query = match value {
+                Value::Int(number) => query.bind(*number),
+                Value::Text(text) => query.bind(text.as_str()),
+                Value::Null => query.bind(None::<&str>),
+            };
+        }
+        query
+    }};
+}
+
+/// Implements the session of one driver. A macro too, since the drivers share no trait that has an
 /// affected-row count.
 macro_rules! session {
     ($session:ident, $connection:ty, $row:ty, $classify:path) => {
@@ -191,28 +206,14 @@ macro_rules! session {
         #[async_trait]
         impl Session for $session {
             async fn run(&mut self, sql: &Arc<str>, values: &[Value]) -> Result<u64, Failure> {
-                let mut query = sqlx::query(AssertSqlSafe(Arc::clone(sql)));
-                for value in values {
-                    query = match value {
-                        Value::Int(number) => query.bind(*number),
-                        Value::Text(text) => query.bind(text.as_str()),
-                        Value::Null => query.bind(None::<&str>),
-                    };
-                }
+                let query = bound!(sql, values);
                 let done = self.connection.execute(query).await;
                 done.map(|done| done.rows_affected())
                     .map_err(|error| $classify(&error))
             }
 
             async fn rows(&mut self, sql: &Arc<str>, values: &[Value]) -> Result<Vec<Row>, Failure> {
-                let mut query = sqlx::query(AssertSqlSafe(Arc::clone(sql)));
-                for value in values {
-                    query = match value {
-                        Value::Int(number) => query.bind(*number),
-                        Value::Text(text) => query.bind(text.as_str()),
-                        Value::Null => query.bind(None::<&str>),
-                    };
-                }
+                let query = bound!(sql, values);
                 let rows: Vec<$row> = self
                     .connection
                     .fetch_all(query)
