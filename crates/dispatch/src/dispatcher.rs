@@ -141,7 +141,7 @@ impl Dispatcher {
                 what: treeline_core::Missing::Entity(kind),
                 ..
             }) if kind == path.kind() && !context.precondition.is_some() => {
-                return Ok(false);
+                return self.store.settle_empty_drop(context).await;
             }
             other => other?,
         };

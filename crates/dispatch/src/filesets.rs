@@ -85,7 +85,7 @@ impl Dispatcher {
                     return match self.directories.make(tasks).await {
                         Ok(()) => Ok(entity),
                         Err(error) => {
-                            self.undo_create(path, &entity).await;
+                            self.undo_create(context, path, &entity).await;
                             Err(error)
                         }
                     };
@@ -192,9 +192,13 @@ impl Dispatcher {
         Ok(planned)
     }
 
-    /// A create whose directory cannot be made is no create. Only the row just written is dropped; if this process
-    /// ends here, the sweep keeps trying to make the directory instead.
-    async fn undo_create(&self, path: &Path, entity: &Entity<Fileset>) {
+    /// A create whose directory cannot be made is no create. Its key is forgotten first, or a repeat would be told of
+    /// what is gone; then the row just written is dropped, and no other. If this process ends here, the sweep keeps
+    /// trying to make the directory instead.
+    async fn undo_create(&self, keyed: &WriteContext, path: &Path, entity: &Entity<Fileset>) {
+        if let Err(error) = self.store.forget_key(keyed).await {
+            tracing::warn!(%path, %error, "the key of a create that is undone could not be forgotten");
+        }
         let resolved = match self.store.resolve(path).await {
             Ok(resolved) if resolved.id() == entity.id => resolved,
             Ok(_) | Err(_) => return,

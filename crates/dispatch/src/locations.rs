@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use treeline_connectors::{contains, qualify};
 use treeline_core::kinds::{DEFAULT_LOCATION_NAME, FilesetType, UNNAMED};
-use treeline_core::{Error, Path, Properties, Result};
+use treeline_core::{Error, Name, Path, Properties, Result};
 
 use crate::filesets::NewFileset;
 
@@ -36,7 +36,7 @@ impl<'a> Names<'a> {
         Names {
             catalog: names[1].as_str(),
             schema: names[2].as_str(),
-            fileset: names.get(3).map(treeline_core::Name::as_str),
+            fileset: names.get(3).map(Name::as_str),
         }
     }
 }
@@ -74,6 +74,8 @@ pub(crate) fn resolve(
     let all: BTreeSet<&str> = given.keys().map(String::as_str).chain(known).collect();
     let mut locations = BTreeMap::new();
     for name in all {
+        Name::new(name)
+            .map_err(|error| Error::invalid("storageLocations", format!("a location: {error}")))?;
         let raw = match given.get(name) {
             Some(value) => (*value).clone(),
             None => default_place(name, catalog, schema, names),
@@ -119,9 +121,6 @@ pub(crate) fn schema_places(catalog: &Properties, schema: &Properties, names: &N
 fn given_locations(new: &NewFileset) -> Result<BTreeMap<String, &String>> {
     let mut given: BTreeMap<String, &String> = BTreeMap::new();
     for (name, value) in &new.storage_locations {
-        if name.trim().is_empty() {
-            return Err(Error::invalid("storageLocations", "a location's name is blank"));
-        }
         given.insert(name.clone(), value);
     }
     if let Some(value) = &new.storage_location {

@@ -17,7 +17,7 @@ use crate::context::WriteContext;
 use crate::failure::{Clash, Failure};
 use crate::feed::{self, Entry};
 use crate::hooks::{self, mutant, sync_point};
-use crate::idempotency::{self, Unchanged};
+use crate::idempotency::{self, Settled};
 use crate::lock::{self, Parent};
 use crate::record::{self, Record};
 use crate::resolve::Resolved;
@@ -64,7 +64,7 @@ pub(crate) async fn alter(
         resolved.leaf.name.as_str()
     );
     if !next.changes(&resolved.leaf) {
-        return idempotency::write(backend, context, Unchanged(resolved.leaf.clone())).await;
+        return idempotency::write(backend, context, Settled(resolved.leaf.clone())).await;
     }
     let stale = next.clone();
     let first = CompareAndSet {

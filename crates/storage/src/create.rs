@@ -49,6 +49,7 @@ pub(crate) struct Create {
 }
 
 /// How a create ended, if not with an error.
+#[derive(Clone)]
 pub(crate) enum Created {
     /// It is there; these of its directories are to be made, and are claimed.
     Done(Record, Vec<Task>),

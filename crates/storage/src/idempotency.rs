@@ -11,7 +11,7 @@ use treeline_core::{Error, Version};
 use crate::context::{Idempotency, WriteContext};
 use crate::create::Created;
 use crate::failure::{Clash, Failure};
-use crate::hooks::sync_point;
+use crate::hooks::{mutant, sync_point};
 use crate::record::Record;
 use crate::sql::idempotency::{FILL_OUTCOME, FIND_KEY, FIND_OLD_KEYS, FORGET_KEY, INSERT_KEY};
 use crate::transaction::{Backend, Proof, Reading, Transaction, Work};
@@ -71,7 +71,7 @@ pub(crate) async fn write<W: Work>(
     work: W,
 ) -> Result<W::Output, Failure>
 where
-    W::Output: Outcome + Sync,
+    W::Output: Outcome + Clone + Sync,
 {
     let Some(idempotency) = &context.idempotency else {
         return backend.write(work).await;
@@ -80,12 +80,13 @@ where
         return W::Output::decode(&text);
     }
     sync_point!("idempotency.looked_up", idempotency.key.as_str());
-    let keyed = Keyed {
-        principal: context.principal.clone(),
-        idempotency: idempotency.clone(),
-        work,
-    };
-    match backend.write(keyed).await {
+    if mutant("m-idempotency-tx") {
+        let output = backend.write(work).await?;
+        return backend
+            .write(Keyed::new(context, idempotency, Settled(output)))
+            .await;
+    }
+    match backend.write(Keyed::new(context, idempotency, work)).await {
         // Another request under the key was first. It has committed, or its insert would not have refused ours.
         Err(Failure::Unique(Clash::Key)) => match recall(backend, context).await? {
             Some(text) => W::Output::decode(&text),
@@ -118,6 +119,16 @@ struct Keyed<W> {
     work: W,
 }
 
+impl<W> Keyed<W> {
+    fn new(context: &WriteContext, idempotency: &Idempotency, work: W) -> Keyed<W> {
+        Keyed {
+            principal: context.principal.clone(),
+            idempotency: idempotency.clone(),
+            work,
+        }
+    }
+}
+
 #[async_trait]
 impl<W: Work> Work for Keyed<W>
 where
@@ -130,8 +141,14 @@ where
         let Idempotency { key, fingerprint } = &self.idempotency;
         let (principal, key) = (Value::from(self.principal.as_str()), Value::from(key.as_str()));
         let values = [principal.clone(), key.clone(), fingerprint.as_str().into()];
-        transaction.run_one(&INSERT_KEY, &values).await?;
+        let first = !mutant("m-idempotency-first");
+        if first {
+            transaction.run_one(&INSERT_KEY, &values).await?;
+        }
         let output = self.work.run(transaction).await?;
+        if !first {
+            transaction.run_one(&INSERT_KEY, &values).await?;
+        }
         match output.encode()? {
             Some(text) => {
                 transaction
@@ -175,17 +192,34 @@ impl Work for Recall {
     }
 }
 
-/// A change that changed nothing, under a key: the answer is kept all the same, so that a repeat gets it again and
+/// A write that came to nothing: its answer is kept under its key all the same, so that a repeat gets it again and
 /// does not change what others have written meanwhile.
-pub(crate) struct Unchanged(pub(crate) Record);
+pub(crate) struct Settled<O>(pub(crate) O);
 
 #[async_trait]
-impl Work for Unchanged {
-    type Output = Record;
-    const NAME: &'static str = "unchanged";
+impl<O: Clone + Send + Sync + 'static> Work for Settled<O> {
+    type Output = O;
+    const NAME: &'static str = "settled";
 
-    async fn run(&self, _transaction: &mut Transaction<'_>) -> Result<Record, Failure> {
+    async fn run(&self, _transaction: &mut Transaction<'_>) -> Result<O, Failure> {
         Ok(self.0.clone())
+    }
+}
+
+/// Forgets one key: what it has done was undone, so a repeat is to do it anew.
+pub(crate) struct ForgetKey {
+    pub(crate) principal: String,
+    pub(crate) key: String,
+}
+
+#[async_trait]
+impl Work for ForgetKey {
+    type Output = ();
+    const NAME: &'static str = "forget_key";
+
+    async fn run(&self, transaction: &mut Transaction<'_>) -> Result<(), Failure> {
+        let values = [self.principal.as_str().into(), self.key.as_str().into()];
+        transaction.run(&FORGET_KEY, &values).await.map(drop)
     }
 }
 

@@ -46,9 +46,17 @@ pub struct MigrateReport {
 }
 
 /// Brings a SQLite file to this binary's schema, making it first if it is not there. An older schema is copied beside
-/// the file before it is touched. Two processes that do this at once queue on the file's exclusive lock.
+/// the file before it is touched. Two processes that do this at once queue on the file's exclusive lock; where nothing
+/// is to be done, none is taken, so that an audit never waits for a writer.
 pub(crate) fn migrate_sqlite(file: &Path) -> Result<MigrateReport, Failure> {
     let mut session = SqliteSession::open_or_create(file)?;
+    if session.has_table("schema_migrations")? {
+        let from = applied(&mut session)?;
+        refuse_newer(from)?;
+        if from == known() {
+            return Ok(MigrateReport { from, to: from });
+        }
+    }
     session.begin_exclusive()?;
     let outcome = upgrade(&mut session, file);
     if outcome.is_err() {
@@ -197,4 +205,29 @@ fn backup_path(file: &Path, version: i64) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".before-upgrade-from-{version}-{}", fastrand::u32(..)));
     file.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_current_is_opened_beside_a_held_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("catalog.db");
+        assert_eq!(
+            migrate_sqlite(&file).unwrap(),
+            MigrateReport { from: 0, to: known() }
+        );
+        let mut writer = SqliteSession::open(&file).unwrap();
+        writer.begin_write().unwrap();
+        writer
+            .script("UPDATE entities SET version = version + 1")
+            .unwrap();
+        let current = MigrateReport {
+            from: known(),
+            to: known(),
+        };
+        assert_eq!(migrate_sqlite(&file).unwrap(), current);
+    }
 }

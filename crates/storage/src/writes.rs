@@ -9,7 +9,7 @@ use crate::context::WriteContext;
 use crate::create::{Create, Created, NewRow};
 use crate::drop::{Drop, DropRule};
 use crate::hooks::sync_point;
-use crate::idempotency::{self, Outcome};
+use crate::idempotency::{self, ForgetKey, Outcome, Settled};
 use crate::link::Link;
 use crate::lock::Parent;
 use crate::record::{Record, decode_payload, encode_payload};
@@ -55,6 +55,33 @@ impl Store {
         version
             .map(|version| Some(version.is_some()))
             .map_err(|failure| failure.into_error("recall"))
+    }
+
+    /// Keeps under the idempotency key of this context, if it has one, that its drop found nothing, so that a repeat
+    /// never drops a successor. Answers what the key has answered: `true` if the same request under it was carried
+    /// out meanwhile and did drop something.
+    ///
+    /// # Errors
+    /// As [`Store::recall_entity`].
+    pub async fn settle_empty_drop(&self, context: &WriteContext) -> Result<bool> {
+        if context.idempotency.is_none() {
+            return Ok(false);
+        }
+        let settled = self.write_keyed(context, Settled(None::<Version>)).await?;
+        Ok(settled.is_some())
+    }
+
+    /// Forgets the idempotency key of this context, if it has one, because what it has done is about to be undone: a
+    /// repeat does it anew.
+    pub async fn forget_key(&self, context: &WriteContext) -> Result<()> {
+        let Some(idempotency) = &context.idempotency else {
+            return Ok(());
+        };
+        let forget = ForgetKey {
+            principal: context.principal.clone(),
+            key: idempotency.key.clone(),
+        };
+        self.write(forget).await
     }
 
     /// Creates an entity under a resolved parent (none: the root) (P1).
@@ -229,7 +256,7 @@ impl Store {
 
     async fn write_keyed<W: Work>(&self, context: &WriteContext, work: W) -> Result<W::Output>
     where
-        W::Output: Outcome + Sync,
+        W::Output: Outcome + Clone + Sync,
     {
         let written = idempotency::write(&self.shared.backend, context, work).await;
         written.map_err(|failure| failure.into_error(W::NAME))

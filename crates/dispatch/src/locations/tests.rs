@@ -120,3 +120,23 @@ fn one_place_is_the_default_and_several_need_one_named() {
     let (_, kept) = resolve(&new, &Properties::new(), &Properties::new(), &Names::of(&path)).unwrap();
     assert_eq!(kept, properties(&[("default-location-name", "only")]));
 }
+
+#[test]
+fn a_locations_name_is_one_that_every_database_keeps_apart() {
+    let long = "n".repeat(Name::CHARS_MAX + 1);
+    for name in ["", " ", "a ", " a", "a\tb", long.as_str()] {
+        let error = located(&fileset(&[(name, "/tmp/a")], &[]), &[], &[]).unwrap_err();
+        assert!(
+            matches!(&error, Error::Invalid { field, .. } if field == "storageLocations"),
+            "{error}"
+        );
+        let of_catalog = format!("location-{name}");
+        if name_of(&of_catalog).is_some() {
+            assert!(
+                located(&fileset(&[], &[]), &[(&of_catalog, "/tmp/a")], &[]).is_err(),
+                "`{name}`"
+            );
+        }
+    }
+    assert!(located(&fileset(&[(&long[1..], "/tmp/a")], &[]), &[], &[]).is_ok());
+}

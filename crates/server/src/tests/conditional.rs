@@ -148,3 +148,20 @@ async fn a_version_by_its_alias_has_the_tag_that_it_has_by_its_number() {
         .await
         .assert_class(404, 1003, "NoSuchModelVersionException");
 }
+
+#[tokio::test]
+async fn a_keyed_drop_that_found_nothing_never_drops_a_successor() {
+    let bed = Bed::with_schema().await;
+    let (path, key) = (
+        "/api/metalakes/m/catalogs/c/schemas/later",
+        [("idempotency-key", "k")],
+    );
+    let nothing = bed.delete(path, &key).await.assert(200, 0);
+    assert_eq!(nothing["dropped"], false);
+    bed.post("/api/metalakes/m/catalogs/c/schemas", r#"{"name":"later"}"#)
+        .await
+        .assert(200, 0);
+    let repeated = bed.delete(path, &key).await.assert(200, 0);
+    assert_eq!(repeated["dropped"], false);
+    bed.get(path).await.assert(200, 0);
+}

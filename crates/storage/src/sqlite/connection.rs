@@ -45,8 +45,18 @@ impl SqliteSession {
         let connection = Connection::open_with_flags(file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(|error| Failure::Unavailable(format!("{}: {error}", file.display())))?;
         let session = SqliteSession { connection };
+        if session.is_read_only()? {
+            let reason = "this account may only read it; let it write the file and its directory";
+            return Err(Failure::Refused(format!("{}: {reason}", file.display())));
+        }
         session.configure().map_err(|error| classify(&error))?;
         Ok(session)
+    }
+
+    /// SQLite opens a file that it may not write without a word.
+    fn is_read_only(&self) -> Result<bool, Failure> {
+        let answer = self.connection.is_readonly(rusqlite::MAIN_DB);
+        answer.map_err(|error| classify(&error))
     }
 
     /// The wait for other writers comes first, since switching to WAL may itself have to wait.
@@ -120,6 +130,11 @@ impl SqliteSession {
     pub(crate) fn undo_savepoint(&mut self) -> Result<(), Failure> {
         self.control("ROLLBACK TO member")?;
         self.control("RELEASE member")
+    }
+
+    pub(crate) fn has_table(&self, name: &str) -> Result<bool, Failure> {
+        let found = self.connection.table_exists(None, name);
+        found.map_err(|error| classify(&error))
     }
 
     /// Runs a whole script (a migration).

@@ -13,6 +13,8 @@ tests! {
     a_refused_write_leaves_its_key_free,
     a_repeated_update_gets_the_first_answer_whatever_others_wrote,
     a_repeated_drop_gets_the_first_answer_and_the_successor_lives,
+    a_drop_that_found_nothing_is_remembered,
+    a_forgotten_key_does_its_request_anew,
     keys_of_two_principals_are_two_keys,
     keys_past_their_time_are_forgotten,
 }
@@ -157,6 +159,27 @@ async fn a_repeated_drop_gets_the_first_answer_and_the_successor_lives(bed: Bed)
     );
     assert_eq!(bed.store.recall_drop(&key).await.unwrap(), Some(true));
     assert_eq!(bed.resolve(&path).await.id(), successor.id);
+}
+
+async fn a_drop_that_found_nothing_is_remembered(bed: Bed) {
+    let key = keyed("k", "drop ml");
+    assert!(!bed.store.settle_empty_drop(&key).await.unwrap());
+    assert_eq!(bed.store.recall_drop(&key).await.unwrap(), Some(false));
+    assert!(!bed.store.settle_empty_drop(&key).await.unwrap());
+    let other = bed.store.settle_empty_drop(&keyed("k", "drop another")).await;
+    assert_eq!(other.unwrap_err(), Error::KeyReused);
+    // Without a key there is nothing to remember.
+    assert!(!bed.store.settle_empty_drop(&context()).await.unwrap());
+}
+
+async fn a_forgotten_key_does_its_request_anew(bed: Bed) {
+    let key = keyed("k", "create ml");
+    bed.store.create(&key, None, metalake("ml")).await.unwrap();
+    bed.store.forget_key(&key).await.unwrap();
+    let again = bed.store.create(&key, None, metalake("ml")).await.unwrap_err();
+    assert!(matches!(again, Error::AlreadyExists { .. }), "{again}");
+    // A key that did nothing is as good as forgotten.
+    bed.store.forget_key(&key).await.unwrap();
 }
 
 async fn keys_of_two_principals_are_two_keys(bed: Bed) {

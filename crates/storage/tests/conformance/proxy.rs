@@ -45,7 +45,7 @@ impl Proxy {
         self.port
     }
 
-    /// Cuts the connection that carries the next message with this text in it, once.
+    /// Cuts the connection that carries the next message with these words in it, once.
     pub(crate) fn arm(&self, cut: Cut, text: &'static str) {
         *self.armed.lock().unwrap() = Some((cut, text));
     }
@@ -60,7 +60,12 @@ impl Proxy {
 fn due(armed: &Mutex<Option<(Cut, &'static str)>>, bytes: &[u8]) -> Option<Cut> {
     let mut armed = armed.lock().unwrap();
     let (cut, text) = (*armed)?;
-    let found = bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    // PostgreSQL begins with READ COMMITTED, which is not a COMMIT.
+    let ends_there = |end: usize| bytes.get(end).is_none_or(|next| !next.is_ascii_alphabetic());
+    let found = bytes
+        .windows(text.len())
+        .enumerate()
+        .any(|(start, window)| window == text.as_bytes() && ends_there(start + text.len()));
     found.then(|| {
         *armed = None;
         cut
