@@ -32,6 +32,10 @@ pub(crate) async fn append(
         context.principal.as_str().into(),
         context.request_id.as_str().into(),
     ];
+    #[cfg(feature = "test-hooks")]
+    if crate::hooks::mutant("m-feed-tx") {
+        return transaction.run_beside(&sql::feed::INSERT_FEED, &values).await;
+    }
     transaction.run_one(&sql::feed::INSERT_FEED, &values).await
 }
 

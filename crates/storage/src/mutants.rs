@@ -2,8 +2,27 @@
 //!
 //! A predicate that is switched off stays bound (`OR 1 = 1`), so that the statement keeps its shape and parameters.
 
+use std::sync::{Arc, OnceLock};
+
+use crate::failure::Failure;
 use crate::hooks::mutant;
+use crate::network::{Network, NetworkOptions};
 use crate::sql::Statement;
+use crate::value::Value;
+
+/// Where the rule that a feed row belongs to its change's transaction is broken: a connection beside it.
+pub(crate) static BESIDE: OnceLock<NetworkOptions> = OnceLock::new();
+
+/// Runs a statement by itself, outside every transaction. Only a database server can: SQLite has one writer.
+pub(crate) async fn run_beside(sql: &Arc<str>, values: &[Value]) -> Result<(), Failure> {
+    let Some(options) = BESIDE.get() else {
+        return Err(Failure::Broken(
+            "there is no database server beside this one".to_owned(),
+        ));
+    };
+    let mut connection = Network::connect(options).await?;
+    connection.session().run(sql, values).await.map(drop)
+}
 
 /// The text of a statement with the rules of `TREELINE_MUTANTS` switched off, before fragments are filled in.
 pub(crate) fn mutate(statement: &Statement) -> String {
@@ -38,6 +57,10 @@ pub(crate) fn mutate(statement: &Statement) -> String {
             "in_use, (SELECT COUNT(*) FROM entities c WHERE c.parent_id = entities.id AND c.parent_tombstone = 0)
              FROM entities",
         );
+    }
+    if mutant("m-cascade-top-down") && name == "lock_rows_drop" {
+        // The levels below the first are locked by their own drop, after what hangs below them was looked for.
+        text = text.replace("{lock_drop}", "");
     }
     if mutant("m-tombstone-time") && name == "drop_entities" {
         // The clock, frozen, so that two drops of one name always meet.

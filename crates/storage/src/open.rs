@@ -69,6 +69,8 @@ impl Store {
     pub async fn open(options: StoreOptions) -> Result<Store> {
         let database = match network::parse(&options)? {
             Some(network) => {
+                #[cfg(feature = "test-hooks")]
+                let _ = crate::mutants::BESIDE.set(network.clone());
                 migrate::migrate_network(&network, false)
                     .await
                     .map_err(cannot_open)?;

@@ -134,6 +134,16 @@ impl<'s> Transaction<'s> {
         }
     }
 
+    /// Runs a statement outside this transaction, which breaks a rule on purpose.
+    #[cfg(feature = "test-hooks")]
+    pub(crate) async fn run_beside(
+        &mut self,
+        statement: &Statement,
+        values: &[Value],
+    ) -> Result<(), Failure> {
+        crate::mutants::run_beside(self.rendered.text(statement), values).await
+    }
+
     /// Runs a text that is no statement of the store's, to break things on purpose.
     #[cfg(test)]
     pub(crate) async fn run_text(&mut self, sql: &str) -> Result<(), Failure> {

@@ -96,7 +96,7 @@ const SWITCHES: &[Switch] = &[
     switch("m-adopted", &BACKENDS, "R-DROP-7"),
     switch("m-idempotency-first", &BACKENDS, "R-IDEM-1 R-IDEM-2"),
     switch("m-idempotency-tx", &BACKENDS, "R-IDEM-1 R-IDEM-2"),
-    switch("m-feed-tx", &BACKENDS, "R-CREATE-3 R-PARENT-6"),
+    switch("m-feed-tx", SERVERS, "R-CREATE-3 R-PARENT-6"),
     switch("m-blind-retry", SERVERS, "R-RETRY-1"),
     switch("m-tombstone-time", &BACKENDS, "R-DROP-2"),
     switch(
