@@ -24,6 +24,9 @@ pub(crate) struct Dialect {
     pub(crate) placeholder: Placeholder,
     /// Milliseconds since 1970 on the database's clock.
     pub(crate) now_ms: &'static str,
+    /// The time at which the statement began, in milliseconds: one value for the whole statement, with which an index
+    /// can be searched.
+    pub(crate) statement_ms: &'static str,
     /// Keeps a parent from being dropped or renamed; never holds up the parent's own alter where the database can.
     pub(crate) lock_shared: &'static str,
     /// Keeps other writers from the row; never holds up creates of children where the database can.

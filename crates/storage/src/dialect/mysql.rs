@@ -14,6 +14,7 @@ pub(crate) static MYSQL: Dialect = Dialect {
     placeholder: Placeholder::Question,
     // SYSDATE and not NOW: the moment of the row, not of the statement's begin.
     now_ms: "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)",
+    statement_ms: "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
     lock_shared: "LOCK IN SHARE MODE",
     lock_alter: "FOR UPDATE",
     lock_drop: "FOR UPDATE",

@@ -11,6 +11,7 @@ pub(crate) static SQLITE: Dialect = Dialect {
     name: "sqlite",
     placeholder: Placeholder::Question,
     now_ms: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+    statement_ms: "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
     lock_shared: "",
     lock_alter: "",
     lock_drop: "",

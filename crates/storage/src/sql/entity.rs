@@ -61,7 +61,7 @@ statements! {
         FROM entities WHERE parent_id = ? AND kind = ? AND tombstone = 0 ORDER BY name";
     /// Dropped rows past retention (P13 c), a bounded batch of them.
     FIND_PURGEABLE = "find_purgeable", "
-        SELECT id FROM entities WHERE dropped_at < {now_ms} - ? ORDER BY dropped_at LIMIT 64";
+        SELECT id FROM entities WHERE dropped_at < {statement_ms} - ? ORDER BY dropped_at LIMIT 64";
     /// Removes dropped rows for good. The second condition cannot be false; it is what keeps a live row safe from a
     /// mistake in the first.
     PURGE_ENTITIES = "purge_entities", "DELETE FROM entities WHERE id IN ({ids}) AND tombstone <> 0";

@@ -14,7 +14,7 @@ statements! {
         SELECT fingerprint, outcome FROM idempotency WHERE principal = ? AND request_key = ?";
     /// Keys past their time, a bounded batch of them at a time.
     FIND_OLD_KEYS = "find_old_keys", "
-        SELECT principal, request_key FROM idempotency WHERE created_at < {now_ms} - ? ORDER BY created_at LIMIT 64";
+        SELECT principal, request_key FROM idempotency WHERE created_at < {statement_ms} - ? ORDER BY created_at LIMIT 64";
     /// Forgets one of them.
     FORGET_KEY = "forget_key", "DELETE FROM idempotency WHERE principal = ? AND request_key = ?";
 }

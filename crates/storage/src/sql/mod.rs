@@ -97,6 +97,7 @@ pub(crate) fn render(text: &str, dialect: &Dialect) -> String {
         .replace("{ids}", &ids)
         .replace("{places}", &vec!["?"; PLACES_MAX].join(", "))
         .replace("{now_ms}", dialect.now_ms)
+        .replace("{statement_ms}", dialect.statement_ms)
         .replace("{lock_shared}", dialect.lock_shared)
         .replace("{lock_alter}", dialect.lock_alter)
         .replace("{lock_drop}", dialect.lock_drop)

@@ -10,11 +10,11 @@ statements! {
     /// Free tasks whose time has come, oldest first.
     FIND_DUE = "find_due_tasks", "
         SELECT id, kind, entity_id, cause_id, location, attempts FROM reconcile_tasks
-        WHERE not_before <= {now_ms} AND claimed_until < {now_ms} ORDER BY not_before, id LIMIT ?";
+        WHERE not_before <= {statement_ms} AND claimed_until < {statement_ms} ORDER BY not_before, id LIMIT ?";
     /// Free tasks that one drop asked for.
     FIND_CAUSED = "find_caused_tasks", "
         SELECT id, kind, entity_id, cause_id, location, attempts FROM reconcile_tasks
-        WHERE cause_id = ? AND claimed_until < {now_ms} ORDER BY id LIMIT ?";
+        WHERE cause_id = ? AND claimed_until < {statement_ms} ORDER BY id LIMIT ?";
     /// Removals of a tree at a place, below it, or at one of the places above it.
     FIND_REMOVALS_OVERLAPPING = "find_removals_overlapping", "
         SELECT id, kind, entity_id, cause_id, location, attempts FROM reconcile_tasks

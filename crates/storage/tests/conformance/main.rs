@@ -14,6 +14,7 @@ mod harness;
 mod idempotency;
 mod model;
 mod network;
+mod plans;
 mod proxy;
 mod task;
 mod update;
@@ -33,8 +34,13 @@ fn main() {
     let trials = harness::backends()
         .into_iter()
         .flat_map(|backend| {
-            let over_a_wire = if backend.is_server() { network::TESTS } else { &[] };
-            suites.into_iter().flatten().chain(over_a_wire).map(move |test| {
+            let of_servers: &[_] = if backend.is_server() {
+                &[network::TESTS, plans::TESTS]
+            } else {
+                &[]
+            };
+            let all = suites.into_iter().chain(of_servers.iter().copied()).flatten();
+            all.map(move |test| {
                 let backend = backend.clone();
                 Trial::test(format!("{}::{}", backend.name, test.name), move || {
                     backend.run(test)
