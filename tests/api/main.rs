@@ -12,6 +12,7 @@ mod bad_requests;
 mod disconnects;
 
 mod one_row;
+mod opening;
 mod same_name;
 
 mod kills;

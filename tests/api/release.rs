@@ -17,6 +17,8 @@ fn the_release_binary_has_no_sync_point_and_no_mutant() -> Result<()> {
         "purge.claimed",
         "m-version-predicate",
         "m-lock-then-look",
+        "m-idempotency-tx",
+        "m-feed-tx",
         "TREELINE_MUTANTS",
         "TREELINE_TEST_LISTEN",
     ] {

@@ -18,7 +18,7 @@ use crate::workspace::Workspace;
 const RECIPES: &str = "tests/images";
 
 /// Every image of ours is called this, a slash and the name of its recipe.
-const REPOSITORY: &str = "treeline-test";
+pub(crate) const REPOSITORY: &str = "treeline-test";
 
 /// What the other images stand on. It has a script instead of a Dockerfile.
 const BASE: &str = "base";

@@ -42,7 +42,7 @@ pub enum StartError {
         reason: String,
     },
     /// The database cannot be opened.
-    #[error("the database {database} cannot be used: {reason}")]
+    #[error("the database {database} (`database`) cannot be used: {reason}")]
     Database {
         /// Which, without its password.
         database: String,
@@ -156,6 +156,7 @@ pub(crate) fn prepare_data_dir(config: &Config) -> Result<(), StartError> {
 pub(crate) fn database_error(config: &Config, error: &treeline_core::Error) -> StartError {
     let reason = match error {
         treeline_core::Error::Internal { detail } => detail.clone(),
+        treeline_core::Error::Invalid { reason, .. } => reason.clone(),
         error => error.to_string(),
     };
     StartError::Database {

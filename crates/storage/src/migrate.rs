@@ -8,7 +8,7 @@ use treeline_core::Error;
 use crate::dialect::sqlite::SQLITE;
 use crate::failure::Failure;
 use crate::hooks::mutant;
-use crate::network::{Connection, Connector, Network, NetworkOptions};
+use crate::network::{Connection, Connector, Network, NetworkOptions, survey};
 use crate::session::Session;
 use crate::sql::{check, render};
 use crate::sqlite::SqliteSession;
@@ -121,6 +121,8 @@ pub(crate) async fn migrate_network(
             give: "DO RELEASE_LOCK(CONCAT('treeline.migrate.', DATABASE()))",
         },
     };
+    survey::refuse_pooler(options, connection.as_mut()).await?;
+    survey::log(options, connection.as_mut()).await?;
     connection.control(lock.take).await?;
     // After an error the connection is closed, and with it go the transaction that PostgreSQL has open and the lock.
     let report = upgrade_network(connection.as_mut(), options, upgrade).await?;
@@ -131,6 +133,7 @@ pub(crate) async fn migrate_network(
             .await;
     }
     connection.control(lock.give).await?;
+    survey::require_writable(options, connection.as_mut()).await?;
     Ok(report)
 }
 
@@ -145,7 +148,20 @@ async fn upgrade_network(
     upgrade: bool,
 ) -> Result<MigrateReport, Failure> {
     let dialect = options.connector.dialect();
-    connection.control(MIGRATIONS_TABLE).await?;
+    // Not made unasked, so that a server of a migrated database needs no right to make tables.
+    let has_table = Arc::from(match options.connector {
+        Connector::Postgres(_) => {
+            "SELECT COUNT(*) FROM pg_tables WHERE tablename = 'schema_migrations' AND schemaname = current_schema()"
+        }
+        Connector::MySql(_) => {
+            "SELECT COUNT(*) FROM information_schema.tables
+             WHERE table_name = 'schema_migrations' AND table_schema = DATABASE()"
+        }
+    });
+    let found = connection.session().rows(&has_table, &[]).await?;
+    if found.first().map(|row| row.int(0)).transpose()? == Some(0) {
+        connection.control(MIGRATIONS_TABLE).await?;
+    }
     let version = Arc::from(render(check::SCHEMA_VERSION.text, dialect));
     let rows = connection.session().rows(&version, &[]).await?;
     let from = rows

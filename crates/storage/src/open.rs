@@ -131,13 +131,13 @@ fn sqlite_file(url: &str) -> Result<PathBuf> {
 fn cannot_open(failure: Failure) -> Error {
     match failure {
         Failure::Answer(error) => error,
-        Failure::Refused(detail) | Failure::Broken(detail) => Error::invalid("database", detail),
-        Failure::Disconnected(detail) | Failure::Unavailable(detail) | Failure::Transient(detail) => {
-            Error::ConnectionFailed {
-                target: "the database".to_owned(),
-                reason: detail,
-            }
+        Failure::Refused(detail) | Failure::Broken(detail) | Failure::Unavailable(detail) => {
+            Error::invalid("database", detail)
         }
+        Failure::Disconnected(detail) | Failure::Transient(detail) => Error::ConnectionFailed {
+            target: "the database".to_owned(),
+            reason: detail,
+        },
         Failure::Lost | Failure::Unique(_) | Failure::Liveness => Error::invalid(
             "database",
             format!("it holds tables that are not ours: {failure:?}"),

@@ -5,3 +5,6 @@ CREATE USER 'treeline'@'%' IDENTIFIED BY 'treeline';
 GRANT ALL ON `%`.* TO 'treeline'@'%';
 -- Tests ask the server which transaction waits for which.
 GRANT PROCESS ON *.* TO 'treeline'@'%';
+-- One that may only look.
+CREATE USER 'reader'@'%' IDENTIFIED BY 'reader';
+GRANT SELECT ON `%`.* TO 'reader'@'%';

@@ -6,5 +6,8 @@ set -eu
 if [ "${TREELINE_FAST:-}" = 1 ]; then
     set -- -c fsync=off -c synchronous_commit=off -c full_page_writes=off "$@"
 fi
+for mode in session transaction; do
+    setpriv --reuid=postgres --regid=postgres --init-groups pgbouncer --daemon --quiet "/etc/pgbouncer/$mode.ini"
+done
 exec setpriv --reuid=postgres --regid=postgres --init-groups \
     /usr/lib/postgresql/15/bin/postgres -D /data -c listen_addresses='*' "$@"

@@ -15,3 +15,23 @@ CREATE ROLE treeline LOGIN CREATEDB PASSWORD 'treeline'
 CREATE DATABASE treeline OWNER treeline
 END
 AS_POSTGRES
+
+pooler() {
+    cat >"/etc/pgbouncer/$1.ini" <<END
+[databases]
+* = host=127.0.0.1 port=5432 user=treeline password=treeline
+[pgbouncer]
+listen_addr = 0.0.0.0
+listen_port = $2
+auth_type = any
+pool_mode = $1
+max_client_conn = 400
+ignore_startup_parameters = extra_float_digits
+unix_socket_dir =
+pidfile = /run/postgresql/pgbouncer-$1.pid
+END
+    chown postgres "/etc/pgbouncer/$1.ini"
+}
+chmod 755 /etc/pgbouncer
+pooler session 6432
+pooler transaction 6433

@@ -22,6 +22,9 @@ const ACCOUNT: &str = "treeline";
 /// Databases that somebody has made already, separated by commas, on every server that the environment names.
 const DATABASES_VARIABLE: &str = super::DATABASES_VARIABLE;
 
+/// The machine of the poolers before PostgreSQL. The storage suite reads the same name.
+const POOLER_VARIABLE: &str = "TREELINE_TEST_PGBOUNCER";
+
 /// All database servers of one run.
 #[derive(Debug)]
 pub(super) struct Databases {
@@ -110,6 +113,10 @@ impl Databases {
                 _ => suite.env_remove(variable(backend)),
             };
         }
+        match self.servers.get("postgres") {
+            Some(server) if server.has_pooler() => suite.env(POOLER_VARIABLE, &server.url.host),
+            _ => suite.env_remove(POOLER_VARIABLE),
+        };
     }
 
     /// Makes empty databases of the same names on all of these servers.
@@ -152,6 +159,36 @@ impl Databases {
     }
 }
 
+/// Room for many servers, and defaults that are not what the protocols need: each session sets its own.
+fn settings(backend: &str) -> &'static [&'static str] {
+    match backend {
+        "postgres" => &[
+            "-c",
+            "max_connections=400",
+            "-c",
+            "default_transaction_isolation=serializable",
+            "-c",
+            "DateStyle=German",
+        ],
+        "mysql" => &[
+            "--max-connections=400",
+            "--mysqlx=OFF",
+            "--sql-mode=",
+            "--transaction-isolation=SERIALIZABLE",
+            "--character-set-server=latin1",
+            "--collation-server=latin1_swedish_ci",
+        ],
+        _ => &[
+            "--max-connections=400",
+            "--skip-name-resolve",
+            "--sql-mode=",
+            "--transaction-isolation=SERIALIZABLE",
+            "--character-set-server=latin1",
+            "--collation-server=latin1_swedish_ci",
+        ],
+    }
+}
+
 fn variable(backend: &str) -> String {
     format!("TREELINE_TEST_{}_URL", backend.to_uppercase())
 }
@@ -169,16 +206,12 @@ impl Server {
             "TREELINE_FAST=1",
         ]);
         // The published images are told their account; ours have it.
-        let (prefix, connections) = match backend {
-            "postgres" => ("POSTGRES", ["-c", "max_connections=400"]),
-            "mysql" => ("MYSQL", ["--max-connections=400", "--mysqlx=OFF"]),
-            _ => ("MARIADB", ["--max-connections=400", "--skip-name-resolve"]),
-        };
+        let prefix = backend.to_uppercase();
         let database = if backend == "postgres" { "DB" } else { "DATABASE" };
         for setting in ["USER", "PASSWORD", database, "ROOT_PASSWORD"] {
             run.args(["--env", &format!("{prefix}_{setting}={ACCOUNT}")]);
         }
-        let id = command::output(run.arg(&image).args(connections))?
+        let id = command::output(run.arg(&image).args(settings(backend)))?
             .trim()
             .to_owned();
         let container = Container { id, keep };
@@ -215,19 +248,26 @@ impl Server {
 
     /// The published images give the user one database; ours give all, and a look at who waits.
     fn grant(&self) -> Result<()> {
-        let published = !self.image.starts_with("treeline-");
+        let published = !self.image.starts_with(images::REPOSITORY);
         if self.backend == "postgres" || self.container.is_none() || !published {
             return Ok(());
         }
         let statements = [
             format!("GRANT ALL ON `%`.* TO '{ACCOUNT}'@'%'"),
             format!("GRANT PROCESS ON *.* TO '{ACCOUNT}'@'%'"),
+            "CREATE USER IF NOT EXISTS 'reader'@'%' IDENTIFIED BY 'reader'".to_owned(),
+            "GRANT SELECT ON `%`.* TO 'reader'@'%'".to_owned(),
         ];
         let root = Url {
             user: "root".to_owned(),
             ..self.url.clone()
         };
         self.query_as(&root, &statements)
+    }
+
+    /// The recipe of this repository puts two before PostgreSQL.
+    fn has_pooler(&self) -> bool {
+        self.container.is_some() && self.image.starts_with(images::REPOSITORY)
     }
 
     fn query(&self, statements: &[String]) -> Result<()> {

@@ -44,7 +44,9 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         1213 | 1205 | 3024 | 1969 | 1020 => Failure::Transient(text),
         // The server goes down, has ended this session, or has too many of them at this moment.
         1040 | 1053 | 1077 | 1080 | 1203 | 1927 | 3169 | 4031 => Failure::Disconnected(text),
-        1290 | 1792 | 1836 => Failure::Unavailable(format!("the database is read-only: {text}")),
+        1290 | 1792 | 1836 => Failure::Unavailable(format!(
+            "it is read-only ({text}); name its primary, or let this account write"
+        )),
         1021 | 1037 | 1041 | 1047 | 1114 => Failure::Unavailable(text),
         _ => Failure::Broken(text),
     }

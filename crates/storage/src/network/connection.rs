@@ -88,9 +88,26 @@ impl Connector {
 
 /// A server that says no (wrong password, no such database) will go on saying so; one that says nothing may come back.
 fn refused(error: &sqlx::Error, classify: fn(&sqlx::Error) -> Failure) -> Failure {
+    let mend = mend(error);
     match classify(error) {
-        Failure::Broken(detail) => Failure::Refused(detail),
+        Failure::Broken(detail) => Failure::Refused(format!("{detail}{mend}")),
+        Failure::Disconnected(detail) if !mend.is_empty() => Failure::Refused(format!("{detail}{mend}")),
         other => other,
+    }
+}
+
+/// What an operator may do about it.
+fn mend(error: &sqlx::Error) -> &'static str {
+    let code = error.as_database_error().and_then(|error| error.code());
+    match code.as_deref() {
+        Some("28000" | "28P01") => "; check the user and the password (`database`, `database_password_file`)",
+        Some("3D000" | "42000") => {
+            "; create the database first and let the user in, or name another (`database`)"
+        }
+        Some("08P01") => {
+            "; PgBouncer needs `ignore_startup_parameters = extra_float_digits`, and must pool sessions"
+        }
+        _ => "",
     }
 }
 

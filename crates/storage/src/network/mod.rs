@@ -7,6 +7,7 @@
 mod connection;
 mod options;
 mod queue;
+pub(crate) mod survey;
 
 use tokio::time::Instant;
 

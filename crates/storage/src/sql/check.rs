@@ -74,6 +74,8 @@ statements! {
     DUMP_FEED = "dump_feed", "
         SELECT seq, entity_id, kind, path, operation, version, actor, request_id, at FROM feed ORDER BY seq";
 
+    /// Writes nothing, but only where something could be written.
+    PROBE_WRITE = "probe_write", "UPDATE entities SET version = version WHERE id = 0";
     /// Which migrations the database has had.
     SCHEMA_VERSION = "schema_version", "SELECT MAX(version) FROM schema_migrations";
     /// One more.

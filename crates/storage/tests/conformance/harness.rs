@@ -7,9 +7,10 @@ use std::pin::Pin;
 use libtest_mimic::Failed;
 use sqlx::{Connection, Executor};
 use treeline_core::kinds::{Catalog, Metalake, Model, Schema};
-use treeline_core::{Entity, Kind, Name, NewEntity, Path, Payload, Result};
+use treeline_core::{Entity, Error, Kind, Name, NewEntity, Path, Payload, Result};
 use treeline_storage::{Resolved, Store, StoreOptions, WriteContext};
 
+use crate::pooler;
 use crate::proxy::Proxy;
 
 /// One test of the suite.
@@ -40,6 +41,16 @@ pub(crate) struct Backend {
 impl Backend {
     pub(crate) fn is_server(&self) -> bool {
         self.server.is_some()
+    }
+
+    /// Whether the poolers stand before this server.
+    #[expect(clippy::print_stderr, reason = "says what does not take part")]
+    pub(crate) fn has_pooler(&self) -> bool {
+        let known = std::env::var_os(pooler::VARIABLE).is_some();
+        if self.name == "postgres" && !known {
+            eprintln!("not run: poolers, since {} is not set", pooler::VARIABLE);
+        }
+        self.name == "postgres" && known
     }
 }
 
@@ -89,26 +100,26 @@ impl Backend {
 }
 
 /// Makes a database on a server and answers its URL. It stays there: the server is thrown away as a whole.
-async fn make_database(server: &str) -> std::result::Result<String, Failed> {
+async fn make_database(server: &str) -> sqlx::Result<String> {
     let name = format!("conformance_{}_{}", std::process::id(), fastrand::u64(..));
-    let statement = sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"));
-    let scheme = server.split(':').next().unwrap_or_default();
-    if scheme == "postgres" {
-        sqlx::PgConnection::connect(server)
-            .await?
-            .execute(statement)
-            .await?;
+    execute(server, format!("CREATE DATABASE {name}")).await?;
+    let (server, _) = server.rsplit_once('/').unwrap();
+    Ok(format!("{server}/{name}"))
+}
+
+/// Runs a statement on the database of a URL, as somebody who is not a store.
+async fn execute(url: &str, statement: String) -> sqlx::Result<()> {
+    let statement = sqlx::raw_sql(sqlx::AssertSqlSafe(statement));
+    if url.starts_with("postgres") {
+        sqlx::PgConnection::connect(url).await?.execute(statement).await?;
     } else {
-        let server = server.replacen("mariadb:", "mysql:", 1);
-        sqlx::MySqlConnection::connect(&server)
+        let url = url.replacen("mariadb:", "mysql:", 1);
+        sqlx::MySqlConnection::connect(&url)
             .await?
             .execute(statement)
             .await?;
     }
-    let (server, _) = server
-        .rsplit_once('/')
-        .ok_or("a server's URL ends with a database")?;
-    Ok(format!("{server}/{name}"))
+    Ok(())
 }
 
 /// A database of a test's own, with a store on it.
@@ -124,6 +135,23 @@ impl Bed {
         let mut options = self.options.clone();
         change(&mut options);
         Store::open(options).await.unwrap()
+    }
+
+    /// Runs a statement on the database behind the store's back. Only a database server can be asked.
+    pub(crate) async fn execute(&self, statement: impl Into<String>) {
+        execute(&self.options.url, statement.into()).await.unwrap();
+    }
+
+    /// Where one more database is, which is empty.
+    pub(crate) async fn another_database(&self) -> StoreOptions {
+        let mut options = self.options.clone();
+        options.url = make_database(&options.url).await.unwrap();
+        options
+    }
+
+    /// The name of the database.
+    pub(crate) fn database(&self) -> &str {
+        self.options.url.rsplit('/').next().unwrap()
     }
 
     /// Whether this database runs creates and updates as one statement.
@@ -221,6 +249,14 @@ impl Bed {
             .iter()
             .filter(|row| row[column] == value)
             .count()
+    }
+}
+
+/// The reason of the refusal, which names the key to mend.
+pub(crate) async fn refused(options: StoreOptions) -> String {
+    match Store::open(options).await {
+        Err(Error::Invalid { field, reason }) if field == "database" => reason,
+        other => panic!("{other:?}"),
     }
 }
 

@@ -14,7 +14,9 @@ mod harness;
 mod idempotency;
 mod model;
 mod network;
+mod opening;
 mod plans;
+mod pooler;
 mod proxy;
 mod task;
 mod update;
@@ -34,10 +36,10 @@ fn main() {
     let trials = harness::backends()
         .into_iter()
         .flat_map(|backend| {
-            let of_servers: &[_] = if backend.is_server() {
-                &[network::TESTS, plans::TESTS]
-            } else {
-                &[]
+            let of_servers: &[_] = match (backend.is_server(), backend.has_pooler()) {
+                (true, true) => &[network::TESTS, opening::TESTS, plans::TESTS, pooler::TESTS],
+                (true, false) => &[network::TESTS, opening::TESTS, plans::TESTS],
+                (false, _) => &[],
             };
             let all = suites.into_iter().chain(of_servers.iter().copied()).flatten();
             all.map(move |test| {

@@ -1,0 +1,68 @@
+//! What is found out about a database server before anything rests on it.
+
+use std::sync::Arc;
+
+use super::{Connection, Connector, Network, NetworkOptions};
+use crate::failure::Failure;
+use crate::sql::check::PROBE_WRITE;
+use crate::sql::render;
+
+/// Refuses a pooler that gives each transaction another session: prepared statements, settings and the lock of a
+/// migration would go astray. Two sessions that are open at once show it, since there they can be one.
+pub(crate) async fn refuse_pooler(
+    options: &NetworkOptions,
+    first: &mut dyn Connection,
+) -> Result<(), Failure> {
+    if !matches!(options.connector, Connector::Postgres(_)) {
+        return Ok(());
+    }
+    let backend: Arc<str> = Arc::from("SELECT pg_backend_pid()");
+    let ours = number(first, &backend).await?;
+    let mut second = Network::connect(options).await?;
+    let theirs = number(second.as_mut(), &backend).await?;
+    if ours == theirs {
+        return Err(Failure::Refused(
+            "a pooler in transaction mode stands before it; it must pool sessions".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Tries to write and changes nothing, so that a standby or an account that may only read is found out at start.
+pub(crate) async fn require_writable(
+    options: &NetworkOptions,
+    connection: &mut dyn Connection,
+) -> Result<(), Failure> {
+    let probe = Arc::from(render(PROBE_WRITE.text, options.connector.dialect()));
+    connection.session().run(&probe, &[]).await.map(drop)
+}
+
+/// Logs what an operator may want to know of the server. MySQL checks foreign keys in its storage engine or above it;
+/// above it they are no help against a drop that waits, and the row locks hold alone (design §4.1).
+pub(crate) async fn log(options: &NetworkOptions, connection: &mut dyn Connection) -> Result<(), Failure> {
+    let session = connection.session();
+    let version = session.rows(&Arc::from("SELECT VERSION()"), &[]).await?.pop();
+    let version = version
+        .map(|mut row| row.text(0))
+        .transpose()?
+        .unwrap_or_default();
+    if matches!(options.connector, Connector::Postgres(_)) {
+        tracing::info!(version, "the database server");
+        return Ok(());
+    }
+    let variable = Arc::from("SHOW VARIABLES LIKE 'innodb_native_foreign_keys'");
+    let native = session.rows(&variable, &[]).await?.pop();
+    let native = native.map(|mut row| row.text(1)).transpose()?;
+    // Servers without the variable have only ever had the engine's own.
+    let native_foreign_keys = native.as_deref().unwrap_or("ON");
+    tracing::info!(version, native_foreign_keys, "the database server");
+    Ok(())
+}
+
+async fn number(connection: &mut dyn Connection, sql: &Arc<str>) -> Result<i64, Failure> {
+    let rows = connection.session().rows(sql, &[]).await?;
+    rows.first()
+        .map(|row| row.int(0))
+        .transpose()
+        .map(Option::unwrap_or_default)
+}

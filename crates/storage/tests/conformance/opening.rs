@@ -1,0 +1,117 @@
+//! Databases that are not as a store would have them: each is made to fit, or refused with the key to mend, and
+//! nothing is changed.
+
+use tokio::task::JoinSet;
+use treeline_core::NewEntity;
+use treeline_core::kinds::Metalake;
+use treeline_storage::{Store, StoreOptions};
+
+use crate::harness::{Bed, context, name, refused, tests};
+use crate::proxy::Cut;
+
+tests! {
+    a_schema_newer_than_the_binary_is_refused,
+    a_migration_whose_process_died_is_completed_by_the_next,
+    stores_that_migrate_at_once_all_open,
+    a_database_that_may_only_be_read_is_refused,
+    a_databases_own_settings_do_not_matter,
+}
+
+async fn a_schema_newer_than_the_binary_is_refused(bed: Bed) {
+    bed.execute("INSERT INTO schema_migrations (version, name, applied_at) VALUES (99, 'later', 0)")
+        .await;
+    let reason = refused(bed.options.clone()).await;
+    assert!(reason.contains("version 99, newer than"), "{reason}");
+    assert!(Store::migrate(bed.options.clone()).await.is_err());
+}
+
+/// InnoDB commits each statement of a migration by itself, so a process that dies leaves some of its tables; on
+/// PostgreSQL it leaves nothing.
+async fn a_migration_whose_process_died_is_completed_by_the_next(bed: Bed) {
+    let empty = Bed {
+        options: bed.another_database().await,
+        ..bed.clone()
+    };
+    let (wire, url) = empty.through_proxy().await;
+    wire.arm(Cut::Before, "INSERT INTO schema_migrations");
+    let died = Store::open(StoreOptions {
+        url,
+        ..empty.options.clone()
+    });
+    assert!(died.await.is_err() && wire.spent());
+    if !bed.fuses() {
+        empty.execute("DROP TABLE idempotency, feed").await;
+    }
+    let report = Store::migrate(empty.options.clone()).await.unwrap();
+    assert_eq!(report.from, 0);
+    let store = Store::open(empty.options).await.unwrap();
+    let new = NewEntity {
+        name: name("ml"),
+        payload: Metalake::default(),
+    };
+    store.create(&context(), None, new).await.unwrap();
+    assert!(store.check().await.unwrap().is_empty());
+}
+
+async fn stores_that_migrate_at_once_all_open(bed: Bed) {
+    let empty = bed.another_database().await;
+    let mut opening = JoinSet::new();
+    for _ in 0..8 {
+        opening.spawn(Store::open(empty.clone()));
+    }
+    for opened in opening.join_all().await {
+        assert!(opened.unwrap().check().await.unwrap().is_empty());
+    }
+}
+
+async fn a_database_that_may_only_be_read_is_refused(bed: Bed) {
+    let empty = bed.another_database().await;
+    for mut options in [empty, bed.options.clone()] {
+        if bed.fuses() {
+            let database = options.url.rsplit('/').next().unwrap();
+            bed.execute(format!(
+                "ALTER DATABASE {database} SET default_transaction_read_only = on"
+            ))
+            .await;
+        } else {
+            options.url = options.url.replacen("treeline:treeline@", "reader:reader@", 1);
+        }
+        let reason = refused(options).await;
+        assert!(
+            reason.contains("read-only") || reason.contains("command denied"),
+            "{reason}"
+        );
+    }
+}
+
+/// What an administrator has set for everybody is not what the protocols need: they set it themselves.
+async fn a_databases_own_settings_do_not_matter(bed: Bed) {
+    let other = bed.another_database().await;
+    let database = other.url.rsplit('/').next().unwrap().to_owned();
+    let settings: &[&str] = if bed.fuses() {
+        &[
+            "SET default_transaction_isolation = 'serializable'",
+            "SET default_transaction_deferrable = on",
+            "SET DateStyle = 'German'",
+            "SET lock_timeout = 1",
+        ]
+    } else {
+        &["CHARACTER SET latin1 COLLATE latin1_swedish_ci"]
+    };
+    for setting in settings {
+        bed.execute(format!("ALTER DATABASE {database} {setting}")).await;
+    }
+    let store = Store::open(other).await.unwrap();
+    // Names that a case-folding or an eight-bit collation would take for one, or could not keep.
+    for text in ["m", "M", "\u{e4}", "a", "\u{1f332}"] {
+        let new = NewEntity {
+            name: name(text),
+            payload: Metalake::default(),
+        };
+        assert_eq!(
+            store.create(&context(), None, new).await.unwrap().name,
+            name(text)
+        );
+    }
+    assert!(store.check().await.unwrap().is_empty());
+}

@@ -1,0 +1,80 @@
+//! Databases that a server must not serve: it says which key is to be mended, ends with code 1, and changes nothing.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use treeline_tests::{Bed, binary};
+
+const SERVE: [&str; 3] = ["serve", "--listen", "127.0.0.1:0"];
+
+/// An account that owns nothing.
+const NOBODY: &str = "65534";
+
+/// A bed whose database has its tables, and no server any more.
+async fn migrated() -> Result<Bed> {
+    let bed = Bed::new()?;
+    bed.start().await?.stop().await?;
+    Ok(bed)
+}
+
+fn permit(path: &Path, mode: u32) -> Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(mode)).with_context(|| path.display().to_string())
+}
+
+#[tokio::test]
+async fn a_schema_newer_than_the_binary_is_not_served() -> Result<()> {
+    let bed = migrated().await?;
+    bed.damage("INSERT INTO schema_migrations VALUES (99, 'later', 0)")
+        .await?;
+    let before = fs::read(bed.database())?;
+    for command in [&SERVE[..], &["migrate"]] {
+        let ended = bed.run(command).await?;
+        let text = ended.text();
+        ensure!(ended.code == Some(1), "{:?}: {text}", ended.code);
+        ensure!(
+            text.contains("`database`") && text.contains("version 99"),
+            "{text}"
+        );
+    }
+    ensure!(fs::read(bed.database())? == before, "the file was changed");
+    Ok(())
+}
+
+/// Root may write everything, so there the server runs as somebody else.
+#[tokio::test]
+async fn a_file_that_may_only_be_read_is_not_served() -> Result<()> {
+    let bed = migrated().await?;
+    let (root, data) = (bed.path(""), bed.path("data"));
+    let binary = {
+        let copy = bed.path("treeline");
+        fs::copy(binary()?, &copy)?;
+        copy
+    };
+    permit(&data, 0o777)?;
+    permit(&bed.database(), 0o444)?;
+    permit(&root, 0o555)?;
+    let mut command = if fs::metadata(&root)?.uid() == 0 {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
+        command.arg(&binary);
+        command
+    } else {
+        Command::new(&binary)
+    };
+    command
+        .args(SERVE)
+        .env("TREELINE_DATABASE", bed.database_url())
+        .env("TREELINE_DATA_DIR", &data);
+    let ended = tokio::task::spawn_blocking(move || command.output()).await??;
+    permit(&root, 0o755)?;
+    let text = String::from_utf8_lossy(&ended.stderr);
+    ensure!(ended.status.code() == Some(1), "{}: {text}", ended.status);
+    ensure!(
+        text.contains("`database`") && text.contains("only read"),
+        "{text}"
+    );
+    Ok(())
+}
