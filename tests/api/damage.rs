@@ -1,4 +1,5 @@
-//! Databases that were damaged by hand: the audit names each damage and exits with 1.
+//! Databases that were damaged by hand: the audit names each damage and exits with 1, and a schema of
+//! another time is not served.
 
 use anyhow::{Result, ensure};
 use serde_json::json;
@@ -107,4 +108,23 @@ async fn every_damage_of_one_database_is_named_at_once() -> Result<()> {
     let sql = "UPDATE entities SET version = version + 1 WHERE kind = 'fileset'; \
                DELETE FROM entities WHERE kind = 'model_version' AND name = '1'";
     names(sql, &["INV-3", "INV-7"]).await
+}
+
+#[tokio::test]
+async fn a_schema_newer_than_the_binary_is_not_served() -> Result<()> {
+    let bed = sound().await?;
+    bed.damage("INSERT INTO schema_migrations VALUES (99, 'later', 0)")
+        .await?;
+    let before = std::fs::read(bed.database())?;
+    for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["migrate"]] {
+        let ended = bed.run(command).await?;
+        let text = ended.text();
+        ensure!(ended.code == Some(1), "{:?}: {text}", ended.code);
+        ensure!(
+            text.contains("`database`") && text.contains("version 99"),
+            "{text}"
+        );
+    }
+    ensure!(std::fs::read(bed.database())? == before, "the file was changed");
+    Ok(())
 }

@@ -24,25 +24,6 @@ fn permit(path: &Path, mode: u32) -> Result<()> {
     fs::set_permissions(path, Permissions::from_mode(mode)).with_context(|| path.display().to_string())
 }
 
-#[tokio::test]
-async fn a_schema_newer_than_the_binary_is_not_served() -> Result<()> {
-    let bed = migrated().await?;
-    bed.damage("INSERT INTO schema_migrations VALUES (99, 'later', 0)")
-        .await?;
-    let before = fs::read(bed.database())?;
-    for command in [&SERVE[..], &["migrate"]] {
-        let ended = bed.run(command).await?;
-        let text = ended.text();
-        ensure!(ended.code == Some(1), "{:?}: {text}", ended.code);
-        ensure!(
-            text.contains("`database`") && text.contains("version 99"),
-            "{text}"
-        );
-    }
-    ensure!(fs::read(bed.database())? == before, "the file was changed");
-    Ok(())
-}
-
 /// Root may write everything, so there the server runs as somebody else.
 #[tokio::test]
 async fn a_file_that_may_only_be_read_is_not_served() -> Result<()> {
