@@ -6,10 +6,12 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 
 use crate::workspace::Workspace;
-use crate::{command, python, schemathesis, server, tidy};
+use crate::{command, itest, python, schemathesis, server, tidy};
 
-/// What CI runs, and what a developer runs before a commit.
-pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+/// What CI runs, and what a developer runs before a commit. The arguments are those of `itest`: a machine without Docker
+/// runs all but the backends that it names with `--without`.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
+    let races = itest::Plan::read(arguments)?.context("`cargo xtask itest --help` lists the arguments")?;
     let root = &workspace.root;
     let begun = Instant::now();
     step("format", || {
@@ -27,12 +29,17 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     })?;
     step("python client, end to end", || python::run(workspace, &[]))?;
     step("schemathesis", || schemathesis::run(workspace, &[]))?;
+    let races = step("two servers: building and starting", || {
+        itest::Bench::start(workspace, &races)
+    })?;
+    step("two servers: every race", || races.run())?;
+    step("two servers: every rule switched off", || races.run_mutants())?;
     println!("\nall steps passed in {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
 }
 
 /// One headline and one closing line a step, so that a log can be searched for either.
-fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     println!("\n== {name}");
     let begun = Instant::now();
     let outcome = work();

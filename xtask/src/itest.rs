@@ -56,7 +56,7 @@ const REPORT_VARIABLE: &str = "TREELINE_TEST_REPORT";
 
 /// What was asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Plan {
+pub(crate) struct Plan {
     backends: Vec<&'static str>,
     rows: Vec<String>,
     keep: bool,
@@ -71,28 +71,17 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         println!("{USAGE}");
         return Ok(());
     };
-    let bench = Bench {
-        binary: binary(workspace)?,
-        databases: Databases::start(workspace, &plan.backends, plan.keep)?,
-        workspace,
-        plan: &plan,
-    };
+    let bench = Bench::start(workspace, &plan)?;
     if plan.mutants {
-        return mutants::run(&bench);
+        bench.run_mutants()
+    } else {
+        bench.run()
     }
-    if plan.rows.is_empty() {
-        println!("\n== the storage suite");
-        bench.conformance()?;
-    }
-    println!("\n== the races");
-    let (table, outcome) = bench.races("all", &Selection::of(&plan))?;
-    print!("\n{table}");
-    outcome
 }
 
 impl Plan {
     /// `None` where help was asked for.
-    fn read(arguments: &[String]) -> Result<Option<Plan>> {
+    pub(crate) fn read(arguments: &[String]) -> Result<Option<Plan>> {
         let mut plan = Plan::default();
         let (mut only, mut without) = (BTreeSet::new(), BTreeSet::new());
         let mut rest = arguments.iter().map(String::as_str);
@@ -170,14 +159,41 @@ impl Selection {
 }
 
 /// Everything that a run needs.
-struct Bench<'a> {
+pub(crate) struct Bench<'a> {
     workspace: &'a Workspace,
     plan: &'a Plan,
     binary: PathBuf,
     databases: Databases,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    /// Builds the server and starts the databases.
+    pub(crate) fn start(workspace: &'a Workspace, plan: &'a Plan) -> Result<Bench<'a>> {
+        Ok(Bench {
+            binary: binary(workspace)?,
+            databases: Databases::start(workspace, &plan.backends, plan.keep)?,
+            workspace,
+            plan,
+        })
+    }
+
+    /// The storage suite and the rows, unless only some rows are asked for.
+    pub(crate) fn run(&self) -> Result<()> {
+        if self.plan.rows.is_empty() {
+            println!("\n== the storage suite");
+            self.conformance()?;
+        }
+        println!("\n== the races");
+        let (table, outcome) = self.races("all", &Selection::of(self.plan))?;
+        print!("\n{table}");
+        outcome
+    }
+
+    /// Every rule switched off in turn: the rows must fail.
+    pub(crate) fn run_mutants(&self) -> Result<()> {
+        mutants::run(self)
+    }
+
     /// The storage suite makes its own databases.
     fn conformance(&self) -> Result<()> {
         let mut suite = command::cargo(&self.workspace.root);

@@ -29,7 +29,7 @@ use crate::workspace::Workspace;
 const COMMANDS: &[(&str, &str)] = &[
     (
         "ci",
-        "everything that must pass, from the cheap to the expensive: what CI runs",
+        "everything that must pass, from the cheap to the expensive: what CI runs; `--without NAME` as for itest",
     ),
     ("tidy", "the rules of this repository that no compiler checks"),
     (
@@ -70,7 +70,7 @@ fn run() -> Result<()> {
     let command = arguments.next().unwrap_or_else(|| "help".to_owned());
     let rest: Vec<String> = arguments.collect();
     match command.as_str() {
-        "ci" => ci::run(&Workspace::find()?),
+        "ci" => ci::run(&Workspace::find()?, &rest),
         "tidy" => tidy::run(&Workspace::find()?),
         "python" | "e2e" => python::run(&Workspace::find()?, &rest),
         "schemathesis" => schemathesis::run(&Workspace::find()?, &rest),
