@@ -1,6 +1,6 @@
 //! A place for one test: a database, a directory for files, and the servers that run on them.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,6 +9,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use tempfile::TempDir;
 use tokio::process::Command;
 
+use crate::container::{self, Containers, Told};
+use crate::server::Place;
 use crate::{Client, Rows, Server, free_address};
 
 /// Names the binary to test. Without it nothing can be tested, and a test that does nothing must not pass.
@@ -29,6 +31,8 @@ pub struct Bed {
     database: String,
     /// What the servers are told beyond their arguments; commands are not.
     variables: Vec<(String, String)>,
+    /// Where servers run, if not as processes.
+    containers: Option<Containers>,
 }
 
 /// How a command ended.
@@ -84,6 +88,7 @@ impl Bed {
             binary,
             database,
             variables: Vec::new(),
+            containers: Containers::from_environment()?,
         };
         std::fs::create_dir(bed.files())?;
         Ok(bed)
@@ -121,12 +126,57 @@ impl Bed {
 
     /// The same with more arguments.
     pub async fn start_with(&self, arguments: &[&str]) -> Result<Server> {
-        let address = free_address()?;
-        let log = self.path(&format!("server-{}.log", address.port()));
-        let mut command = self.command(&["serve", "--listen", &address.to_string()]);
-        command.args(arguments);
+        self.launch(None, arguments).await
+    }
+
+    /// A test build with more arguments, which also listens for tests: the server, and where it does.
+    pub async fn start_with_hooks(&self, arguments: &[&str]) -> Result<(Server, SocketAddr)> {
+        let mut hooks = match self.containers {
+            Some(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, container::HOOKS)),
+            None => free_address()?,
+        };
+        let server = self.launch(Some(hooks), arguments).await?;
+        if self.containers.is_some() {
+            hooks.set_ip(server.address().ip());
+        }
+        Ok((server, hooks))
+    }
+
+    async fn launch(&self, hooks: Option<SocketAddr>, arguments: &[&str]) -> Result<Server> {
+        let address = match self.containers {
+            Some(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, container::API)),
+            None => free_address()?,
+        };
+        let mut words = vec!["serve".to_owned(), "--listen".to_owned(), address.to_string()];
+        if let Some(hooks) = hooks {
+            words.extend(["--test-listen".to_owned(), hooks.to_string()]);
+        }
+        words.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        let mut command = self.command(&[]);
+        command.args(&words);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        Server::start(command, address, log).await
+        let log = self.path(&format!("server-{:08x}.log", fastrand::u32(..)));
+        let Some(containers) = &self.containers else {
+            return Server::start(command, Place::Here(address), log).await;
+        };
+        let variables = command.as_std().get_envs();
+        let told = Told {
+            binary: &self.binary,
+            directory: self.root(),
+            variables: variables
+                .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+                .collect(),
+            arguments: words,
+        };
+        let (container, command) = containers.make(told).await?;
+        Server::start(command, Place::Container(container), log).await
+    }
+
+    /// Where servers reach something that a test listens on.
+    pub fn host(&self) -> Ipv4Addr {
+        self.containers
+            .as_ref()
+            .map_or(Ipv4Addr::LOCALHOST, |containers| containers.host)
     }
 
     /// Runs a command of the binary on the shared database to its end.

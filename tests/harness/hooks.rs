@@ -19,7 +19,7 @@ pub enum Action {
 }
 
 /// The listener that a test build has beside its own (`--test-listen`).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hooks {
     address: SocketAddr,
 }

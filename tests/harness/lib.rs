@@ -1,5 +1,5 @@
 //! What every black-box test needs: a bed with a database and directories of its own, servers on it as real
-//! processes, clients that keep one connection each, and the rows that are left in the end.
+//! processes or in containers, clients that keep one connection each, and the rows that are left in the end.
 //!
 //! Nothing here links the server: the binary is found through `TREELINE_BIN`, and final rows are read with
 //! `treeline check --dump`. Read `bed` first, then `client`; `raw` is for requests that no client would send, `hooks`
@@ -7,6 +7,7 @@
 
 mod bed;
 mod client;
+mod container;
 mod hooks;
 mod raw;
 mod rows;

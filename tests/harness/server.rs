@@ -1,8 +1,8 @@
-//! A server as the process that it is.
+//! A server as the process that it is, here or in a container.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use tokio::process::{Child, Command};
 
 use crate::Client;
+use crate::container::{self, Container};
 
 /// Far more than a server needs to start or to stop: a loaded machine must not fail a run.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -17,10 +18,20 @@ const WITHIN: Duration = Duration::from_secs(30);
 /// How much of its log a failure shows.
 const LOG_LINES_MAX: usize = 20;
 
+/// Where a server is to be.
+pub(crate) enum Place {
+    /// A process that listens there.
+    Here(SocketAddr),
+    /// Already made, and started by the command.
+    Container(Container),
+}
+
 /// A running server. Dropping it kills it, and prints the end of its log, which is shown for a test that fails.
 #[derive(Debug)]
 pub struct Server {
+    /// The server, or what stays with its container.
     child: Child,
+    container: Option<Container>,
     address: SocketAddr,
     log: PathBuf,
     quiet: bool,
@@ -28,15 +39,23 @@ pub struct Server {
 
 impl Server {
     /// Starts the command and waits until it says that it is ready.
-    pub(crate) async fn start(mut command: Command, address: SocketAddr, log: PathBuf) -> Result<Server> {
+    pub(crate) async fn start(mut command: Command, place: Place, log: PathBuf) -> Result<Server> {
         let output = File::create(&log)?;
         command
             .stdout(output.try_clone()?)
             .stderr(output)
             .stdin(Stdio::null());
         let child = command.spawn().context("cannot start the server")?;
+        let (address, container) = match place {
+            Place::Here(address) => (address, None),
+            Place::Container(container) => {
+                let ip = container.address().await.with_context(|| tail(&log))?;
+                (SocketAddr::from((ip, container::API)), Some(container))
+            }
+        };
         let mut server = Server {
             child,
+            container,
             address,
             log,
             quiet: false,
@@ -65,17 +84,41 @@ impl Server {
         self.signal("-TERM").await
     }
 
-    /// Freezes the process as it stands, as a machine that goes silent.
+    /// Freezes it as it stands, as a machine that goes silent.
     pub async fn freeze(&self) -> Result<()> {
-        self.signal("-STOP").await
+        match &self.container {
+            Some(container) => container.freeze().await,
+            None => self.signal("-STOP").await,
+        }
     }
 
-    /// Lets a frozen process go on.
+    /// Lets what was frozen go on.
     pub async fn thaw(&self) -> Result<()> {
-        self.signal("-CONT").await
+        match &self.container {
+            Some(container) => container.thaw().await,
+            None => self.signal("-CONT").await,
+        }
+    }
+
+    /// Cuts it off from the network of its database: what is sent is lost, and nobody is told. Only a container can be.
+    pub async fn cut_off(&self) -> Result<()> {
+        self.in_container()?.leave().await
+    }
+
+    /// Ends the cut.
+    pub async fn reconnect(&self) -> Result<()> {
+        self.in_container()?.join().await
+    }
+
+    fn in_container(&self) -> Result<&Container> {
+        let container = self.container.as_ref();
+        container.context("the server runs in no container: `cargo xtask itest` decides that")
     }
 
     async fn signal(&self, signal: &str) -> Result<()> {
+        if let Some(container) = &self.container {
+            return container.signal(signal).await;
+        }
         let id = self.child.id().context("the server is not running")?.to_string();
         let status = Command::new("kill").args([signal, &id]).status().await?;
         ensure!(status.success(), "cannot signal the server");
@@ -84,7 +127,10 @@ impl Server {
 
     /// Kills it as a crash would (SIGKILL), and waits until it is gone.
     pub async fn kill(&mut self) -> Result<()> {
-        self.child.start_kill()?;
+        match &self.container {
+            Some(container) => container.signal("-KILL").await?,
+            None => self.child.start_kill()?,
+        }
         self.wait().await?;
         Ok(())
     }
@@ -114,9 +160,7 @@ impl Server {
 
     /// The last lines of its log.
     pub fn log_tail(&self) -> String {
-        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n")
+        tail(&self.log)
     }
 
     async fn wait_until_ready(&mut self) -> Result<()> {
@@ -154,6 +198,12 @@ impl Drop for Server {
         }
         eprintln!("the log of the server at {}:\n{}", self.address, self.log_tail());
     }
+}
+
+fn tail(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n")
 }
 
 /// Asks again until the answer is yes, and fails past a bound.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use treeline_tests::{Bed, Hooks, Rows, Server, free_address};
+use treeline_tests::{Bed, Hooks, Rows, Server};
 
 use crate::lab::Backend;
 
@@ -45,15 +45,13 @@ impl Node {
     }
 
     async fn try_to_start(bed: &Bed, arguments: &[&str]) -> Result<Node> {
-        let hooks = free_address()?;
-        let listen = hooks.to_string();
-        let mut all = vec!["--test-listen", &listen];
+        let mut all = Vec::new();
         let given = |option: &&str| arguments.contains(option);
         for pair in PATIENT.chunks(2).filter(|pair| !given(&pair[0])) {
             all.extend(pair);
         }
         all.extend(arguments);
-        let mut server = bed.start_with(&all).await?;
+        let (mut server, hooks) = bed.start_with_hooks(&all).await?;
         server.hush();
         Ok(Node {
             server,

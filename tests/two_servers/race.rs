@@ -226,8 +226,11 @@ impl Race {
     /// Lets go of whatever a row that failed has left held.
     pub(crate) async fn let_go(&mut self) {
         for (hooks, point, name) in self.armed.drain(..) {
-            // The server may have been killed by the row; then it holds nothing.
-            let _ = hooks.release(&point, &name).await;
+            // A server that the row has killed holds nothing, and a container that is gone does not even refuse.
+            let mut nodes = self.pair.nodes.iter_mut();
+            if nodes.any(|node| node.hooks == hooks && node.server.is_alive()) {
+                let _ = hooks.release(&point, &name).await;
+            }
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) const ROWS: &[Row] = &[
 
 /// The server finds out whether its commit took effect, and runs it again only if it did not.
 async fn r_retry_1_a_commit_of_unknown_outcome_is_answered_with_the_truth(race: &mut Race) -> Result<()> {
-    let (wire, url) = Wire::to(race.pair.bed.database_url()).await?;
+    let (wire, url) = Wire::to(&race.pair.bed).await?;
     let server = race.start(&["--database", &url]).await?;
     // PostgreSQL takes one statement for an update, and for a create under a parent and without a directory.
     let fuses_updates = race.backend == Backend::Postgres;

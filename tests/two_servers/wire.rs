@@ -1,11 +1,12 @@
 //! A wire between a server and its database that can be cut at a commit, before or after it went through.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use treeline_tests::Bed;
 
 /// What happens to the next commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +66,11 @@ impl Heard {
 
 impl Wire {
     /// A wire to the server of a database's URL, and the URL that leads through it.
-    pub(crate) async fn to(url: &str) -> Result<(Wire, String)> {
+    pub(crate) async fn to(bed: &Bed) -> Result<(Wire, String)> {
+        let url = bed.database_url();
         let (account, rest) = url.split_once('@').context("the URL names no user")?;
         let (server, database) = rest.split_once('/').context("the URL names no database")?;
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let listener = TcpListener::bind((bed.host(), 0)).await?;
         let wire = Wire {
             address: listener.local_addr()?,
             armed: Arc::default(),

@@ -21,7 +21,7 @@ const RECIPES: &str = "tests/images";
 pub(crate) const REPOSITORY: &str = "treeline-test";
 
 /// What the other images stand on. It has a script instead of a Dockerfile.
-const BASE: &str = "base";
+pub(crate) const BASE: &str = "base";
 
 /// The recipes, each with the published image that can stand in for it.
 const IMAGES: &[(&str, &str)] = &[

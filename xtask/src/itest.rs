@@ -20,11 +20,12 @@ use databases::Databases;
 use table::Table;
 
 const USAGE: &str = "\
-cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--keep] [--soak] [--mutants] [--switch NAME]
+cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--containers] [--keep] [--soak] [--mutants] [--switch NAME]
 
   --backend NAME  only this one of sqlite, postgres, mariadb, mysql
   --without NAME  all but this one; a backend that cannot run fails the command unless it is excluded so
   --race ID       only this row of docs/races.md, such as R-CREATE-1
+  --containers    runs the servers in containers too, on the private network of the databases
   --keep          leaves the containers and databases for somebody to look at
   --soak          every kind, both orders and the whole sizes
   --mutants       shows that the rows can fail: runs them on servers with a rule switched off
@@ -53,12 +54,14 @@ const MUTANTS_VARIABLE: &str = "TREELINE_TEST_MUTANTS";
 const ROWS_VARIABLE: &str = "TREELINE_TEST_ROWS";
 const SOAK_VARIABLE: &str = "TREELINE_TEST_SOAK";
 const REPORT_VARIABLE: &str = "TREELINE_TEST_REPORT";
+const CONTAINERS_VARIABLE: &str = "TREELINE_TEST_CONTAINERS";
 
 /// What was asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     backends: Vec<&'static str>,
     rows: Vec<String>,
+    containers: bool,
     keep: bool,
     soak: bool,
     mutants: bool,
@@ -95,6 +98,7 @@ impl Plan {
                 "--without" => without.extend([backend(value()?)?]),
                 "--race" => plan.rows.push(value()?.to_uppercase()),
                 "--switch" => plan.switch = Some(value()?.to_owned()),
+                "--containers" => plan.containers = true,
                 "--keep" => plan.keep = true,
                 "--soak" => plan.soak = true,
                 "--mutants" => plan.mutants = true,
@@ -171,7 +175,7 @@ impl<'a> Bench<'a> {
     pub(crate) fn start(workspace: &'a Workspace, plan: &'a Plan) -> Result<Bench<'a>> {
         Ok(Bench {
             binary: binary(workspace)?,
-            databases: Databases::start(workspace, &plan.backends, plan.keep)?,
+            databases: Databases::start(workspace, &plan.backends, plan.containers, plan.keep)?,
             workspace,
             plan,
         })
@@ -242,6 +246,9 @@ impl<'a> Bench<'a> {
             suite.env(SOAK_VARIABLE, "1");
         }
         self.databases.tell(&mut suite, &selection.backends);
+        if let Some(place) = self.databases.place() {
+            suite.env(CONTAINERS_VARIABLE, place);
+        }
         suite.args(["--", "--quiet", "--test-threads", &PAIRS.to_string()]);
         if !selection.backends.contains(&"sqlite") {
             suite.args(["--skip", "::sqlite::"]);

@@ -16,6 +16,9 @@ const READY_WITHIN: Duration = Duration::from_secs(120);
 /// What every database does gladly, once it answers at all.
 const PING: &str = "COMMIT";
 
+/// Of everything that a run makes, so that what a killed run has left can be found.
+const LABEL: &str = "treeline=itest";
+
 /// The user, the password and the database of every image.
 const ACCOUNT: &str = "treeline";
 
@@ -29,6 +32,10 @@ const POOLER_VARIABLE: &str = "TREELINE_TEST_PGBOUNCER";
 #[derive(Debug)]
 pub(super) struct Databases {
     servers: BTreeMap<&'static str, Server>,
+    /// What servers run in that are containers too.
+    image: Option<String>,
+    /// After the servers, since it goes when nobody is in it.
+    network: Option<Network>,
     keep: bool,
 }
 
@@ -47,6 +54,14 @@ struct Container {
     keep: bool,
 }
 
+/// The private network of the databases and of servers in containers.
+#[derive(Debug)]
+struct Network {
+    name: String,
+    gateway: String,
+    keep: bool,
+}
+
 /// The parts of a database's URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Url {
@@ -60,7 +75,12 @@ struct Url {
 
 impl Databases {
     /// Starts what the environment does not name.
-    pub(super) fn start(workspace: &Workspace, backends: &[&'static str], keep: bool) -> Result<Databases> {
+    pub(super) fn start(
+        workspace: &Workspace,
+        backends: &[&'static str],
+        containers: bool,
+        keep: bool,
+    ) -> Result<Databases> {
         let wanted: Vec<&'static str> = backends
             .iter()
             .copied()
@@ -68,13 +88,22 @@ impl Databases {
             .collect();
         let mut databases = Databases {
             servers: BTreeMap::new(),
+            image: None,
+            network: None,
             keep,
         };
-        if wanted.is_empty() {
+        if wanted.is_empty() && !containers {
             return Ok(databases);
         }
-        let images = images::ensure(workspace, &wanted)
+        let base = if containers { Some(images::BASE) } else { None };
+        let all: Vec<&str> = wanted.iter().copied().chain(base).collect();
+        let images = images::ensure(workspace, &all)
             .context("exclude what cannot run with --without, or name servers in the environment")?;
+        if let Some(base) = base {
+            databases.image = images.get(base).cloned();
+            databases.network = Some(Network::make(keep)?);
+        }
+        let network = databases.network.as_ref();
         for backend in wanted.iter().copied() {
             let image = images.get(backend).context("no image")?.clone();
             let server = match std::env::var(variable(backend)) {
@@ -84,7 +113,7 @@ impl Databases {
                     image,
                     container: None,
                 },
-                _ => Server::run(backend, image, keep)?,
+                _ => Server::run(backend, image, network, keep)?,
             };
             databases.servers.insert(backend, server);
         }
@@ -117,6 +146,12 @@ impl Databases {
             Some(server) if server.has_pooler() => suite.env(POOLER_VARIABLE, &server.url.host),
             _ => suite.env_remove(POOLER_VARIABLE),
         };
+    }
+
+    /// Where servers run that are containers too: the image, the network, and this machine's address in it.
+    pub(super) fn place(&self) -> Option<String> {
+        let (image, network) = (self.image.as_ref()?, self.network.as_ref()?);
+        Some(format!("{image} {} {}", network.name, network.gateway))
     }
 
     /// Makes empty databases of the same names on all of these servers.
@@ -194,17 +229,13 @@ fn variable(backend: &str) -> String {
 }
 
 impl Server {
-    fn run(backend: &'static str, image: String, keep: bool) -> Result<Server> {
+    fn run(backend: &'static str, image: String, network: Option<&Network>, keep: bool) -> Result<Server> {
         let mut run = Command::new("docker");
         // No power fails here, and the disk is what a run would wait for.
-        run.args([
-            "run",
-            "--detach",
-            "--label",
-            "treeline=itest",
-            "--env",
-            "TREELINE_FAST=1",
-        ]);
+        run.args(["run", "--detach", "--label", LABEL, "--env", "TREELINE_FAST=1"]);
+        if let Some(network) = network {
+            run.args(["--network", &network.name]);
+        }
         // The published images are told their account; ours have it.
         let prefix = backend.to_uppercase();
         let database = if backend == "postgres" { "DB" } else { "DATABASE" };
@@ -322,6 +353,33 @@ impl Server {
             "postgres" => "psql",
             "mysql" => "mysql",
             _ => "mariadb",
+        }
+    }
+}
+
+impl Network {
+    fn make(keep: bool) -> Result<Network> {
+        let name = format!("treeline-itest-{}", std::process::id());
+        let create = ["network", "create", "--label", LABEL, &name];
+        command::output(Command::new("docker").args(create))?;
+        let mut network = Network {
+            name,
+            gateway: String::new(),
+            keep,
+        };
+        let gateway = "{{(index .IPAM.Config 0).Gateway}}";
+        let inspect = ["network", "inspect", "--format", gateway, &network.name];
+        network.gateway = command::output(Command::new("docker").args(inspect))?
+            .trim()
+            .to_owned();
+        Ok(network)
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        if !self.keep {
+            command::succeeds(Command::new("docker").args(["network", "rm", &self.name]));
         }
     }
 }
