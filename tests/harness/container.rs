@@ -7,10 +7,11 @@ use std::ffi::OsString;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use tokio::process::Command;
+
+use crate::server::eventually;
 
 /// Names the image that servers run in, the network of the databases, and this machine's address in it, with blanks
 /// between. Without it servers are processes.
@@ -25,9 +26,6 @@ pub(crate) const HOOKS: u16 = 8091;
 
 /// Where the server's binary is, inside.
 const BINARY: &str = "/usr/local/bin/treeline";
-
-/// Far more than a container takes to start.
-const WITHIN: Duration = Duration::from_secs(30);
 
 /// Where servers run that are not processes of this machine.
 #[derive(Clone, Debug)]
@@ -119,17 +117,16 @@ impl Container {
 
     /// Its address in Docker's usual network, once it has one.
     pub(crate) async fn address(&self) -> Result<Ipv4Addr> {
-        let begun = Instant::now();
-        loop {
+        const ADDRESS: &str = "{{.NetworkSettings.Networks.bridge.IPAddress}}";
+        let mut address = None;
+        eventually("the container has an address", async || {
             let mut inspect = Command::new("docker");
-            let address = "{{.NetworkSettings.Networks.bridge.IPAddress}}";
-            inspect.args(["inspect", "--format", address, &self.name]);
-            match docker(inspect).await?.trim() {
-                "" => ensure!(begun.elapsed() < WITHIN, "the container has no address"),
-                text => return Ok(text.parse()?),
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            inspect.args(["inspect", "--format", ADDRESS, &self.name]);
+            address = docker(inspect).await?.trim().parse().ok();
+            Ok(address.is_some())
+        })
+        .await?;
+        address.context("no address")
     }
 
     /// Joins the network of the databases.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Context as _, Result, ensure};
 use hyper::Method;
+use serde_json::Value;
 
 use crate::{Answer, Client};
 
@@ -59,6 +60,13 @@ impl Hooks {
         answer.json["blocked"]
             .as_u64()
             .context("no number of those who wait")
+    }
+
+    /// Locks one row and then another, against the order of the protocols, and lets go of both. Between the two it comes
+    /// to `stranger.first_locked` of that name.
+    pub async fn lock_as_stranger(&self, first: &Value, second: &Value, name: &str) -> Result<()> {
+        let query = format!("/stranger?first={first}&second={second}&name={name}");
+        self.ask(Method::POST, &query).await.map(drop)
     }
 
     async fn ask(&self, method: Method, path: &str) -> Result<Answer> {

@@ -44,6 +44,15 @@ impl Node {
         }
     }
 
+    /// How often it has run a transaction again so far, after a deadlock most often.
+    pub(crate) async fn retries(&self) -> Result<u64> {
+        const METRIC: &str = "treeline_transaction_retries_total";
+        let shown = self.server.client().get("/prometheus/metrics").await?;
+        let lines = shown.text.lines().filter(|line| line.starts_with(METRIC));
+        let counts = lines.filter_map(|line| line.rsplit(' ').next());
+        counts.map(|count| Ok(count.parse::<u64>()?)).sum()
+    }
+
     async fn try_to_start(bed: &Bed, arguments: &[&str]) -> Result<Node> {
         let mut all = Vec::new();
         let given = |option: &&str| arguments.contains(option);

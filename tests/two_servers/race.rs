@@ -200,16 +200,7 @@ impl Race {
 
     /// How often both servers have run a transaction again so far, after a deadlock most often.
     pub(crate) async fn retries(&self) -> Result<u64> {
-        const METRIC: &str = "treeline_transaction_retries_total";
-        let mut retries = 0;
-        for side in [A, B] {
-            let shown = self.client(side).get("/prometheus/metrics").await?;
-            let lines = shown.text.lines().filter(|line| line.starts_with(METRIC));
-            for count in lines.filter_map(|line| line.rsplit(' ').next()) {
-                retries += count.parse::<u64>()?;
-            }
-        }
-        Ok(retries)
+        Ok(self.node(A).retries().await? + self.node(B).retries().await?)
     }
 
     /// What the database holds now.

@@ -4,13 +4,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use treeline_core::Kind;
+use treeline_tests::Action;
 
 use crate::entity::Entity;
 use crate::holds::BY_A;
 use crate::lab::Backend;
 use crate::race::{A, B, Held, Race, dropped};
-use crate::rows::{CHILDREN, CREATED, Row};
+use crate::rows::{CHILDREN, CREATED, LEAVES, Row};
 use crate::wire::{Cut, Wire};
+
+/// Where the stranger has one row and not yet the other.
+const STRANGER: &str = "stranger.first_locked";
 
 pub(crate) const ROWS: &[Row] = &[
     Row {
@@ -19,6 +23,16 @@ pub(crate) const ROWS: &[Row] = &[
         needs_server: true,
         tell: |race| {
             Box::pin(r_retry_1_a_commit_of_unknown_outcome_is_answered_with_the_truth(
+                race,
+            ))
+        },
+    },
+    Row {
+        name: "r_retry_2_a_deadlock_with_a_stranger_is_run_again_and_counted",
+        kinds: LEAVES,
+        needs_server: true,
+        tell: |race| {
+            Box::pin(r_retry_2_a_deadlock_with_a_stranger_is_run_again_and_counted(
                 race,
             ))
         },
@@ -73,6 +87,43 @@ async fn r_retry_1_a_commit_of_unknown_outcome_is_answered_with_the_truth(race: 
         facts.feed_says(facts.all(&x)[0], &["create", "alter", "drop"])?;
     }
     Ok(())
+}
+
+/// A rename locks its schema and then its row; a stranger has the row and wants the schema. Who waits longest finds the
+/// deadlock on PostgreSQL, and InnoDB ends who has written least: A, either way, unless the machine is very slow.
+async fn r_retry_2_a_deadlock_with_a_stranger_is_run_again_and_counted(race: &mut Race) -> Result<()> {
+    const ATTEMPTS_MAX: usize = 5;
+    // Retries of updates are none of its business.
+    let node = race.start(&["--occ-retries-max", "0"]).await?;
+    let (mut x, mut z) = (race.present("x").await?, race.spot(race.kind, "z").await?);
+    let (before, mut renames) = (node.retries().await?, 0);
+    while node.retries().await? == before {
+        ensure!(renames < ATTEMPTS_MAX, "the deadlock never hit A");
+        let facts = race.facts().await?;
+        let row = facts.live(&x)?;
+        let (first, second) = (row["id"].clone(), row["parent_id"].clone());
+        let (hooks, name) = (race.node(B).hooks, race.name("stranger"));
+        hooks.arm(STRANGER, &name, Action::Pause).await?;
+        let stranger = {
+            let name = name.clone();
+            tokio::spawn(async move { hooks.lock_as_stranger(&first, &second, &name).await })
+        };
+        hooks.reached(STRANGER, &name).await?;
+        let mut a = race.meanwhile_on(&node, A, &x.rename(&z));
+        a.waits().await?;
+        hooks.release(STRANGER, &name).await?;
+        let renamed = a.answers().await?.ok()?;
+        stranger.await??;
+        race.facts().await?.is_as_answered(&z, &renamed)?;
+        std::mem::swap(&mut x, &mut z);
+        renames += 1;
+    }
+    let facts = race.facts().await?;
+    facts.is_not_live(&z)?;
+    let feed: Vec<&str> = std::iter::once("create")
+        .chain(std::iter::repeat_n("alter", renames))
+        .collect();
+    facts.feed_says(facts.live(&x)?, &feed)
 }
 
 /// A parent that is there, and a child to be.

@@ -11,7 +11,9 @@ use crate::{command, itest, python, schemathesis, server, tidy};
 /// What CI runs, and what a developer runs before a commit. The arguments are those of `itest`: a machine without Docker
 /// runs all but the backends that it names with `--without`.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    let races = itest::Plan::read(arguments)?.context("`cargo xtask itest --help` lists the arguments")?;
+    let races = itest::Plan::read(arguments)?
+        .context("`cargo xtask itest --help` lists the arguments")?
+        .in_containers();
     let root = &workspace.root;
     let begun = Instant::now();
     step("format", || {

@@ -5,6 +5,7 @@
 //!    (`TREELINE_TEST_<BACKEND>_URL`).
 //! 3. The storage suite runs on all of them, then the rows of `docs/races.md`, and a table of those is printed.
 
+mod containers;
 mod databases;
 mod mutants;
 mod table;
@@ -83,6 +84,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 }
 
 impl Plan {
+    /// The same with the servers in containers, unless nothing else needs Docker.
+    pub(crate) fn in_containers(mut self) -> Plan {
+        self.containers = self.backends.iter().any(|backend| *backend != "sqlite");
+        self
+    }
+
     /// `None` where help was asked for.
     pub(crate) fn read(arguments: &[String]) -> Result<Option<Plan>> {
         let mut plan = Plan::default();
@@ -246,7 +253,8 @@ impl<'a> Bench<'a> {
             suite.env(SOAK_VARIABLE, "1");
         }
         self.databases.tell(&mut suite, &selection.backends);
-        if let Some(place) = self.databases.place() {
+        // Without a rule the answers are what is looked at, and processes start faster.
+        if let (Some(place), true) = (self.databases.place(), selection.mutants.is_empty()) {
             suite.env(CONTAINERS_VARIABLE, place);
         }
         suite.args(["--", "--quiet", "--test-threads", &PAIRS.to_string()]);

@@ -166,6 +166,17 @@ impl Dispatcher {
         self.store.blocked().await
     }
 
+    /// Locks rows as a stranger to the protocols would.
+    #[cfg(feature = "test-hooks")]
+    pub async fn lock_as_stranger(
+        &self,
+        first: treeline_core::EntityId,
+        second: treeline_core::EntityId,
+        name: String,
+    ) -> Result<()> {
+        self.store.lock_as_stranger(first, second, name).await
+    }
+
     /// Sweeps unfinished tasks at start and periodically, and purges dropped rows past retention, until told to stop.
     pub async fn run_background(self, stop: CancellationToken) {
         let interval = Duration::from_millis(self.settings.sweep_interval_ms);

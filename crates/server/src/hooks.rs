@@ -1,7 +1,8 @@
 //! The listener by which tests drive sync points, in test builds only.
 //!
 //! `POST /arm?point=P&name=N&action=pause|fail|exit`, `GET /reached?point=P&name=N` (waits), `POST /release?point=P&name=N`,
-//! and `GET /blocked`, which counts the sessions that wait for a row lock.
+//! `GET /blocked`, which counts the sessions that wait for a row lock, and `POST /stranger?first=ID&second=ID&name=N`,
+//! which locks two rows against the order of the protocols and lets go of them.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use tokio::net::TcpListener;
+use treeline_core::EntityId;
 use treeline_dispatch::Dispatcher;
 use treeline_storage::hooks::{self, Action};
 
@@ -45,6 +47,7 @@ pub(crate) async fn listen(dispatcher: Dispatcher) -> std::io::Result<()> {
         .route("/reached", get(reached))
         .route("/release", post(release))
         .route("/blocked", get(blocked))
+        .route("/stranger", post(stranger))
         .with_state(dispatcher);
     tokio::spawn(async move { axum::serve(listener, routes).await });
     Ok(())
@@ -80,4 +83,21 @@ async fn blocked(State(dispatcher): State<Dispatcher>) -> Result<Json<serde_json
         .await
         .map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
     Ok(Json(serde_json::json!({ "blocked": count })))
+}
+
+#[derive(Deserialize)]
+struct Rows {
+    first: i64,
+    second: i64,
+    name: String,
+}
+
+async fn stranger(State(dispatcher): State<Dispatcher>, Query(rows): Query<Rows>) -> StatusCode {
+    let (Ok(first), Ok(second)) = (EntityId::new(rows.first), EntityId::new(rows.second)) else {
+        return StatusCode::BAD_REQUEST;
+    };
+    match dispatcher.lock_as_stranger(first, second, rows.name).await {
+        Ok(()) => StatusCode::OK,
+        Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
 }

@@ -29,6 +29,8 @@ mod transaction;
 
 #[cfg(feature = "test-hooks")]
 mod mutants;
+#[cfg(feature = "test-hooks")]
+mod stranger;
 
 #[cfg_attr(feature = "test-hooks", doc(hidden))]
 #[cfg(feature = "test-hooks")]

@@ -144,6 +144,17 @@ impl Store {
         }
     }
 
+    /// Locks one row and then another as a stranger would, against the order of the protocols; a test arms
+    /// `stranger.first_locked` by this name. A database server only.
+    #[cfg(feature = "test-hooks")]
+    pub async fn lock_as_stranger(&self, first: EntityId, second: EntityId, name: String) -> Result<()> {
+        let stranger = crate::stranger::Stranger { first, second, name };
+        match self.shared.backend.write(stranger).await {
+            Ok(()) | Err(crate::failure::Failure::Lost) => Ok(()),
+            Err(failure) => Err(failure.into_error("stranger")),
+        }
+    }
+
     pub(crate) fn claim(&self) -> Result<Claim> {
         let holder = self
             .shared

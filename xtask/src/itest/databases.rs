@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use super::containers::{Container, LABEL, Network};
 use crate::command;
 use crate::images;
 use crate::workspace::Workspace;
@@ -15,9 +16,6 @@ const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// What every database does gladly, once it answers at all.
 const PING: &str = "COMMIT";
-
-/// Of everything that a run makes, so that what a killed run has left can be found.
-const LABEL: &str = "treeline=itest";
 
 /// The user, the password and the database of every image.
 const ACCOUNT: &str = "treeline";
@@ -45,21 +43,6 @@ struct Server {
     url: Url,
     image: String,
     container: Option<Container>,
-}
-
-/// A container that this run has started. Dropping it removes it, its data included.
-#[derive(Debug)]
-struct Container {
-    id: String,
-    keep: bool,
-}
-
-/// The private network of the databases and of servers in containers.
-#[derive(Debug)]
-struct Network {
-    name: String,
-    gateway: String,
-    keep: bool,
 }
 
 /// The parts of a database's URL.
@@ -353,43 +336,6 @@ impl Server {
             "postgres" => "psql",
             "mysql" => "mysql",
             _ => "mariadb",
-        }
-    }
-}
-
-impl Network {
-    fn make(keep: bool) -> Result<Network> {
-        let name = format!("treeline-itest-{}", std::process::id());
-        let create = ["network", "create", "--label", LABEL, &name];
-        command::output(Command::new("docker").args(create))?;
-        let mut network = Network {
-            name,
-            gateway: String::new(),
-            keep,
-        };
-        let gateway = "{{(index .IPAM.Config 0).Gateway}}";
-        let inspect = ["network", "inspect", "--format", gateway, &network.name];
-        network.gateway = command::output(Command::new("docker").args(inspect))?
-            .trim()
-            .to_owned();
-        Ok(network)
-    }
-}
-
-impl Drop for Network {
-    fn drop(&mut self) {
-        if !self.keep {
-            command::succeeds(Command::new("docker").args(["network", "rm", &self.name]));
-        }
-    }
-}
-
-impl Drop for Container {
-    fn drop(&mut self) {
-        if self.keep {
-            println!("container {} stays", self.id.get(..12).unwrap_or(&self.id));
-        } else {
-            command::succeeds(Command::new("docker").args(["rm", "--force", "--volumes", &self.id]));
         }
     }
 }

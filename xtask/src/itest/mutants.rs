@@ -91,7 +91,7 @@ const SWITCHES: &[Switch] = &[
     ),
     switch("m-index-hint", &["mariadb"], "R-UPDATE-11 R-RENAME-9"),
     switch("m-alter-lock", &["postgres"], "R-UPDATE-15"),
-    switch("m-deadlock-budget", INNODB, "R-CREATE-8"),
+    switch("m-deadlock-budget", SERVERS, "R-CREATE-8 R-RETRY-2"),
     switch("m-purge-claim", &BACKENDS, "R-DROP-4 R-DROP-8"),
     switch("m-adopted", &BACKENDS, "R-DROP-7"),
     switch("m-idempotency-first", &BACKENDS, "R-IDEM-1 R-IDEM-2"),
