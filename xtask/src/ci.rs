@@ -22,6 +22,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         server::build(workspace).map(drop)
     })?;
     step("tests", || tests(workspace))?;
+    step("black-box tests, where writes take turns", || {
+        api_with_local_locks(workspace)
+    })?;
     step("documentation tests", || {
         command::run(command::cargo(root).args(["test", "--quiet", "--workspace", "--doc", "--locked"]))
     })?;
@@ -53,6 +56,24 @@ fn clippy(root: &Path) -> Result<()> {
         "warnings",
     ];
     command::run(command::cargo(root).args(arguments))
+}
+
+/// The suite above has it as the embedded default does: off.
+fn api_with_local_locks(workspace: &Workspace) -> Result<()> {
+    let mut command = command::cargo(&workspace.root);
+    command.args([
+        "test",
+        "--quiet",
+        "-p",
+        "treeline-tests",
+        "--test",
+        "api",
+        "--locked",
+    ]);
+    command
+        .env(server::BINARY_VARIABLE, server::binary(workspace))
+        .env("TREELINE_TEST_LOCAL_LOCKS", "on");
+    command::run(&mut command)
 }
 
 /// Private items too: their comments are where most of the reasons stand, and their links rot as well.

@@ -21,6 +21,7 @@ use table::Table;
 
 const USAGE: &str = "\
 cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--keep] [--soak] [--mutants] [--switch NAME]
+                   [--local-locks on|off]
 
   --backend NAME  only this one of sqlite, postgres, mariadb, mysql
   --without NAME  all but this one; a backend that cannot run fails the command unless it is excluded so
@@ -28,7 +29,9 @@ cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--keep
   --keep          leaves the containers and databases for somebody to look at
   --soak          every kind, both orders and the whole sizes
   --mutants       shows that the rows can fail: runs them on servers with a rule switched off
-  --switch NAME   only this switch, such as m-bump";
+  --switch NAME   only this switch, such as m-bump
+  --local-locks on|off
+                  whether writes of one name take turns within a server; if not given, as servers have it by default";
 
 /// Where the rows are, in the order of the table's columns.
 const BACKENDS: [&str; 4] = ["sqlite", "postgres", "mariadb", "mysql"];
@@ -52,6 +55,7 @@ const DATABASES_VARIABLE: &str = "TREELINE_TEST_DATABASES";
 const MUTANTS_VARIABLE: &str = "TREELINE_TEST_MUTANTS";
 const ROWS_VARIABLE: &str = "TREELINE_TEST_ROWS";
 const SOAK_VARIABLE: &str = "TREELINE_TEST_SOAK";
+const LOCAL_LOCKS_VARIABLE: &str = "TREELINE_TEST_LOCAL_LOCKS";
 const REPORT_VARIABLE: &str = "TREELINE_TEST_REPORT";
 
 /// What was asked for.
@@ -63,6 +67,7 @@ struct Plan {
     soak: bool,
     mutants: bool,
     switch: Option<String>,
+    local_locks: Option<&'static str>,
 }
 
 /// Runs what the arguments ask for, and fails if anything of it does.
@@ -84,7 +89,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         println!("\n== the storage suite");
         bench.conformance()?;
     }
-    println!("\n== the races");
+    println!(
+        "\n== the races, local locks: {}",
+        plan.local_locks.unwrap_or("as by default")
+    );
     let (table, outcome) = bench.races("all", &Selection::of(&plan))?;
     print!("\n{table}");
     outcome
@@ -106,6 +114,12 @@ impl Plan {
                 "--without" => without.extend([backend(value()?)?]),
                 "--race" => plan.rows.push(value()?.to_uppercase()),
                 "--switch" => plan.switch = Some(value()?.to_owned()),
+                "--local-locks" => {
+                    let given = value()?;
+                    let known = ["on", "off"].into_iter().find(|known| *known == given);
+                    plan.local_locks =
+                        Some(known.with_context(|| format!("on or off, not {given}\n{USAGE}"))?);
+                }
                 "--keep" => plan.keep = true,
                 "--soak" => plan.soak = true,
                 "--mutants" => plan.mutants = true,
@@ -222,6 +236,9 @@ impl Bench<'_> {
             .env(MUTANTS_VARIABLE, &selection.mutants)
             .env(ROWS_VARIABLE, selection.rows.join(","))
             .env(REPORT_VARIABLE, &report);
+        if let Some(local_locks) = self.plan.local_locks {
+            suite.env(LOCAL_LOCKS_VARIABLE, local_locks);
+        }
         if selection.soak {
             suite.env(SOAK_VARIABLE, "1");
         }
@@ -272,6 +289,12 @@ mod tests {
         assert!(soak.soak && soak.keep && !soak.mutants);
         assert_eq!(soak.rows, ["R-CREATE-1"]);
         assert!(plan("--switch m-bump").unwrap().unwrap().mutants);
+        let locks = plan("--local-locks off").unwrap().unwrap();
+        assert_eq!(
+            (locks.local_locks, plan("").unwrap().unwrap().local_locks),
+            (Some("off"), None)
+        );
+        assert!(plan("--local-locks perhaps").is_err());
         assert_eq!(plan("--help").unwrap(), None);
         assert!(plan("--sok").is_err() && plan("--race").is_err());
     }

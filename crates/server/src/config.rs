@@ -91,7 +91,7 @@ impl Config {
         let local_locks = match options.local_locks.unwrap_or(LocalLocks::Auto) {
             LocalLocks::On => true,
             LocalLocks::Off => false,
-            LocalLocks::Auto => database.file().is_none(),
+            LocalLocks::Auto => database.gains_by_local_locks(),
         };
         let config = Config {
             listen: options.listen.unwrap_or_else(|| "127.0.0.1:8090".to_owned()),
