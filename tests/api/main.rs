@@ -11,6 +11,7 @@ mod bad_names;
 mod bad_requests;
 mod disconnects;
 
+mod local_locks;
 mod one_row;
 mod opening;
 mod same_name;

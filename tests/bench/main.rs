@@ -3,10 +3,11 @@
 //!
 //! It shares the machine with the server that it measures, so it is as light as it can be: one thread, one
 //! connection a client, requests written by hand, and of the answers only the status and the length are looked at.
-//! Any answer but 200 ends the run. The one line that it prints is the rate.
+//! Any answer but 200 ends the run. The one line that it prints has the rate, then the time in milliseconds within which
+//! 99 of 100 requests were answered.
 #![expect(
     clippy::print_stdout,
-    reason = "the rate on the standard output is its result"
+    reason = "the line on the standard output is its result"
 )]
 
 mod answer;
@@ -36,13 +37,15 @@ fn main() -> Result<()> {
         if options.work == Work::Plant {
             return plant(&options).await;
         }
-        println!("{:.1}", rate(&options).await?);
+        let (rate, p99) = measure(&options).await?;
+        println!("{rate:.1} {:.3}", p99.as_secs_f64() * 1_000.0);
         Ok(())
     })
 }
 
-/// Runs the clients and answers how many requests a second were answered once they were warm.
-async fn rate(options: &Options) -> Result<f64> {
+/// Runs the clients and answers how many requests a second were answered once they were warm, and within which time
+/// 99 of 100 were.
+async fn measure(options: &Options) -> Result<(f64, Duration)> {
     let begin = Instant::now() + WARM_UP;
     let end = begin + options.duration;
     let mut clients = JoinSet::new();
@@ -51,30 +54,42 @@ async fn rate(options: &Options) -> Result<f64> {
         let requests = Requests::new(options, client);
         clients.spawn(async move {
             let connection = Connection::open(address).await?;
-            count_answers(connection, requests, begin, end).await
+            time_answers(connection, requests, begin, end).await
         });
     }
-    let mut answers = 0;
+    let mut times = Vec::new();
     while let Some(ended) = clients.join_next().await {
-        answers += ended??;
+        times.append(&mut ended??);
     }
-    Ok(f64::from(answers) / options.duration.as_secs_f64())
+    let count = u32::try_from(times.len())?;
+    Ok((f64::from(count) / options.duration.as_secs_f64(), p99(times)))
 }
 
-async fn count_answers(
+/// The time that one in a hundred takes at least; none at all where nothing was answered.
+fn p99(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() * 99 / 100).copied().unwrap_or_default()
+}
+
+/// How long each answer took that came once the clients were warm.
+async fn time_answers(
     mut connection: Connection,
     mut requests: Requests,
     begin: Instant,
     end: Instant,
-) -> Result<u32> {
-    let mut answers = 0;
+) -> Result<Vec<Duration>> {
+    let mut times = Vec::new();
+    let mut sent = Instant::now();
     loop {
         connection.exchange(requests.next()).await?;
         let now = Instant::now();
         if now >= end {
-            return Ok(answers);
+            return Ok(times);
         }
-        answers += u32::from(now >= begin);
+        if now >= begin {
+            times.push(now - sent);
+        }
+        sent = now;
     }
 }
 
@@ -124,4 +139,17 @@ async fn create(connection: &mut Connection, collection: &str, entity: &Value) -
     let request = requests::post(collection, &entity.to_string());
     let created = connection.exchange(&request).await;
     created.with_context(|| format!("cannot create {entity}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_a_hundred_takes_longer() {
+        let times = |count: u64| (1..=count).rev().map(Duration::from_millis).collect();
+        assert_eq!(p99(times(1_000)), Duration::from_millis(991));
+        assert_eq!(p99(times(1)), Duration::from_millis(1));
+        assert_eq!(p99(Vec::new()), Duration::ZERO);
+    }
 }

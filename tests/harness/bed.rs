@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use tempfile::TempDir;
-use tokio::process::Command;
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, Command};
 
 use crate::container::{self, Containers, Told};
 use crate::server::Place;
@@ -15,6 +16,9 @@ use crate::{Client, Rows, Server, free_address};
 
 /// Names the binary to test. Without it nothing can be tested, and a test that does nothing must not pass.
 const BINARY_VARIABLE: &str = "TREELINE_BIN";
+
+/// `on` or `off`: whether the servers of this run let writes of one name take turns. Unset: as they do by default.
+const LOCAL_LOCKS_VARIABLE: &str = "TREELINE_TEST_LOCAL_LOCKS";
 
 /// The database's file, in the bed's directory.
 const DATABASE_FILE: &str = "catalog.db";
@@ -34,6 +38,11 @@ pub struct Bed {
     /// Where servers run, if not as processes.
     containers: Option<Containers>,
 }
+
+/// A database that somebody else is writing to. Dropping it rolls that back.
+#[derive(Debug)]
+#[must_use = "the database is free as soon as this is dropped"]
+pub struct HeldDatabase(#[expect(dead_code, reason = "is killed when it is dropped")] Child);
 
 /// How a command ended.
 #[derive(Debug)]
@@ -83,13 +92,16 @@ impl Bed {
             let file = directory.path().join(DATABASE_FILE);
             format!("sqlite:{}", file.display())
         });
-        let bed = Bed {
+        let mut bed = Bed {
             directory,
             binary,
             database,
             variables: Vec::new(),
             containers: Containers::from_environment()?,
         };
+        if let Ok(local_locks) = std::env::var(LOCAL_LOCKS_VARIABLE) {
+            bed.set_variable("TREELINE_LOCAL_LOCKS", &local_locks);
+        }
         std::fs::create_dir(bed.files())?;
         Ok(bed)
     }
@@ -231,6 +243,27 @@ impl Bed {
             String::from_utf8_lossy(&output.stderr)
         );
         Ok(())
+    }
+
+    /// Keeps every other process from writing to the database, until what is answered is dropped.
+    pub async fn hold(&self) -> Result<HeldDatabase> {
+        const SCRIPT: &str = "import sqlite3, sys\n\
+            database = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+            database.execute('BEGIN IMMEDIATE')\n\
+            print('held', flush=True)\n\
+            sys.stdin.read()\n";
+        let mut child = Command::new("python3")
+            .args(["-c", SCRIPT])
+            .arg(self.database())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let mut said = [0; 4];
+        let stdout = child.stdout.as_mut().context("it has a standard output")?;
+        let held = tokio::time::timeout(COMMAND_WITHIN, stdout.read_exact(&mut said)).await;
+        held.context("the database is not to be had")??;
+        Ok(HeldDatabase(child))
     }
 
     /// As many clients as asked for, dealt out over the servers in turn.

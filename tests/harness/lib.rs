@@ -14,7 +14,7 @@ mod rows;
 mod server;
 mod tree;
 
-pub use bed::{Bed, Outcome, binary};
+pub use bed::{Bed, HeldDatabase, Outcome, binary};
 pub use client::{Answer, Client};
 pub use hooks::{Action, Hooks};
 pub use raw::{Connection, head};

@@ -9,6 +9,7 @@
 //!
 //! `docs/benchmarks.md` says what each column means.
 
+mod contention;
 mod database;
 mod load;
 mod options;
@@ -86,9 +87,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let binary = server::build(workspace)?;
     let directory = fresh_directory(workspace)?;
     let database = Database::provide(&options, &directory)?;
+    if options.contention {
+        contention::run(workspace, &options, &binary, &directory, &database)?;
+        return database.check(&binary);
+    }
     let raw = Raw::prepare(workspace, &options, &database)?;
-    let load = Load::start(workspace, &options, &binary, &directory, &database)?;
-    let metalake = format!("bench_{:08x}", RandomState::new().build_hasher().finish() >> 32);
+    let load = Load::start(workspace, &options, &binary, &directory, &database, &[])?;
+    let metalake = fresh_metalake();
     load.plant(&metalake)?;
 
     raw.print(&works(&options))?;
@@ -124,6 +129,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     database.check(&binary)
 }
 
+/// A database that was named may hold the metalakes of other runs.
+fn fresh_metalake() -> String {
+    format!("bench_{:08x}", RandomState::new().build_hasher().finish() >> 32)
+}
+
 fn sample(raw: &Raw, load: &Load, task: &Task) -> Result<Sample> {
     Ok(Sample {
         raw: raw.rate(task).context("the raw form")?,
@@ -141,7 +151,7 @@ fn works(options: &Options) -> Vec<(Work, usize)> {
     match options.backend {
         Backend::Postgres => works.push((Work::Hot, HOT_WRITERS)),
         // One writer at a time, so one row is like any other there.
-        Backend::Sqlite => {}
+        Backend::Sqlite | Backend::MariaDb | Backend::MySql => {}
     }
     works
 }

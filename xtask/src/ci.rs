@@ -26,6 +26,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         server::build(workspace).map(drop)
     })?;
     step("tests", || tests(workspace))?;
+    step("black-box tests, where writes take turns", || {
+        api_with_local_locks(workspace)
+    })?;
     step("documentation tests", || {
         command::run(command::cargo(root).args(["test", "--quiet", "--workspace", "--doc", "--locked"]))
     })?;
@@ -34,7 +37,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let races = step("two servers: building and starting", || {
         itest::Bench::start(workspace, &races)
     })?;
-    step("two servers: every race", || races.run())?;
+    step("two servers: the storage suite", || races.conformance())?;
+    step("two servers: every race, where writes take turns", || {
+        races.run_races(Some("on"))
+    })?;
+    step("two servers: every race, where they do not", || {
+        races.run_races(Some("off"))
+    })?;
     step("two servers: every rule switched off", || races.run_mutants())?;
     println!("\nall steps passed in {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
@@ -62,6 +71,24 @@ fn clippy(root: &Path) -> Result<()> {
         "warnings",
     ];
     command::run(command::cargo(root).args(arguments))
+}
+
+/// The suite above has it as the embedded default does: off.
+fn api_with_local_locks(workspace: &Workspace) -> Result<()> {
+    let mut command = command::cargo(&workspace.root);
+    command.args([
+        "test",
+        "--quiet",
+        "-p",
+        "treeline-tests",
+        "--test",
+        "api",
+        "--locked",
+    ]);
+    command
+        .env(server::BINARY_VARIABLE, server::binary(workspace))
+        .env("TREELINE_TEST_LOCAL_LOCKS", "on");
+    command::run(&mut command)
 }
 
 /// Private items too: their comments are where most of the reasons stand, and their links rot as well.

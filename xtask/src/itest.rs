@@ -21,7 +21,8 @@ use databases::Databases;
 use table::Table;
 
 const USAGE: &str = "\
-cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--containers] [--keep] [--soak] [--mutants] [--switch NAME]
+cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--containers] [--local-locks on|off] [--keep] [--soak]
+                   [--mutants] [--switch NAME]
 
   --backend NAME  only this one of sqlite, postgres, mariadb, mysql
   --without NAME  all but this one; a backend that cannot run fails the command unless it is excluded so
@@ -30,7 +31,10 @@ cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--cont
   --keep          leaves the containers and databases for somebody to look at
   --soak          every kind, both orders and the whole sizes
   --mutants       shows that the rows can fail: runs them on servers with a rule switched off
-  --switch NAME   only this switch, such as m-bump";
+  --switch NAME   only this switch, such as m-bump
+  --local-locks on|off
+                  whether writes of one name take turns within a server; if not given, as servers have it by default,
+                  and off where a rule is switched off";
 
 /// Where the rows are, in the order of the table's columns.
 const BACKENDS: [&str; 4] = ["sqlite", "postgres", "mariadb", "mysql"];
@@ -54,6 +58,7 @@ const DATABASES_VARIABLE: &str = "TREELINE_TEST_DATABASES";
 const MUTANTS_VARIABLE: &str = "TREELINE_TEST_MUTANTS";
 const ROWS_VARIABLE: &str = "TREELINE_TEST_ROWS";
 const SOAK_VARIABLE: &str = "TREELINE_TEST_SOAK";
+const LOCAL_LOCKS_VARIABLE: &str = "TREELINE_TEST_LOCAL_LOCKS";
 const REPORT_VARIABLE: &str = "TREELINE_TEST_REPORT";
 const CONTAINERS_VARIABLE: &str = "TREELINE_TEST_CONTAINERS";
 
@@ -67,6 +72,7 @@ pub(crate) struct Plan {
     soak: bool,
     mutants: bool,
     switch: Option<String>,
+    local_locks: Option<&'static str>,
 }
 
 /// Runs what the arguments ask for, and fails if anything of it does.
@@ -106,6 +112,12 @@ impl Plan {
                 "--race" => plan.rows.push(value()?.to_uppercase()),
                 "--switch" => plan.switch = Some(value()?.to_owned()),
                 "--containers" => plan.containers = true,
+                "--local-locks" => {
+                    let given = value()?;
+                    let known = ["on", "off"].into_iter().find(|known| *known == given);
+                    plan.local_locks =
+                        Some(known.with_context(|| format!("on or off, not {given}\n{USAGE}"))?);
+                }
                 "--keep" => plan.keep = true,
                 "--soak" => plan.soak = true,
                 "--mutants" => plan.mutants = true,
@@ -154,6 +166,8 @@ struct Selection {
     rows: Vec<String>,
     backends: Vec<&'static str>,
     soak: bool,
+    /// None: as servers have it by default.
+    local_locks: Option<&'static str>,
     /// The rules that the servers leave out.
     mutants: String,
 }
@@ -164,6 +178,7 @@ impl Selection {
             rows: plan.rows.clone(),
             backends: plan.backends.clone(),
             soak: plan.soak,
+            local_locks: plan.local_locks,
             mutants: String::new(),
         }
     }
@@ -194,8 +209,20 @@ impl<'a> Bench<'a> {
             println!("\n== the storage suite");
             self.conformance()?;
         }
-        println!("\n== the races");
-        let (table, outcome) = self.races("all", &Selection::of(self.plan))?;
+        self.run_races(self.plan.local_locks)
+    }
+
+    /// The rows, with writes of one name taking turns within a server or not.
+    pub(crate) fn run_races(&self, local_locks: Option<&'static str>) -> Result<()> {
+        println!(
+            "\n== the races, local locks: {}",
+            local_locks.unwrap_or("as by default")
+        );
+        let selection = Selection {
+            local_locks,
+            ..Selection::of(self.plan)
+        };
+        let (table, outcome) = self.races("all", &selection)?;
         print!("\n{table}");
         outcome
     }
@@ -206,7 +233,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The storage suite makes its own databases.
-    fn conformance(&self) -> Result<()> {
+    pub(crate) fn conformance(&self) -> Result<()> {
         let mut suite = command::cargo(&self.workspace.root);
         suite.args([
             "test",
@@ -249,6 +276,9 @@ impl<'a> Bench<'a> {
             .env(MUTANTS_VARIABLE, &selection.mutants)
             .env(ROWS_VARIABLE, selection.rows.join(","))
             .env(REPORT_VARIABLE, &report);
+        if let Some(local_locks) = selection.local_locks {
+            suite.env(LOCAL_LOCKS_VARIABLE, local_locks);
+        }
         if selection.soak {
             suite.env(SOAK_VARIABLE, "1");
         }
@@ -302,7 +332,14 @@ mod tests {
         let soak = plan("--soak --race r-create-1 --keep").unwrap().unwrap();
         assert!(soak.soak && soak.keep && !soak.mutants);
         assert_eq!(soak.rows, ["R-CREATE-1"]);
-        assert!(plan("--switch m-bump").unwrap().unwrap().mutants);
+        let switch = plan("--switch m-bump").unwrap().unwrap();
+        assert!(switch.mutants && switch.local_locks.is_none());
+        let locks = plan("--local-locks off").unwrap().unwrap();
+        assert_eq!(
+            (locks.local_locks, plan("").unwrap().unwrap().local_locks),
+            (Some("off"), None)
+        );
+        assert!(plan("--local-locks perhaps").is_err());
         assert_eq!(plan("--help").unwrap(), None);
         assert!(plan("--sok").is_err() && plan("--race").is_err());
     }

@@ -76,6 +76,11 @@ impl Server {
         format!("http://{}", self.address)
     }
 
+    /// What it answers to a `GET`, head and all.
+    pub(crate) fn ask(&self, path: &str) -> Result<String> {
+        ask(self.address, path).with_context(|| format!("the server at {} does not answer", self.address))
+    }
+
     /// Ends it without a word, as a crash would.
     pub(crate) fn end(&mut self) {
         // It may have ended by itself; there is nobody left to tell either way.

@@ -33,6 +33,11 @@ pub trait Payload:
     /// The property that a change sets, with its value, or removes, for the rules of [`crate::property_rules`].
     fn touched_property(change: &Self::Change) -> Option<(&str, Option<&str>)>;
 
+    /// The name that a change gives the entity, if it renames it.
+    fn new_name(_change: &Self::Change) -> Option<&Name> {
+        None
+    }
+
     /// The free properties.
     fn properties(&self) -> &Properties;
 

@@ -6,7 +6,7 @@ use crate::{Error, Kind, Name, Result};
 
 /// The names from the metalake down to one entity, and its kind. Two paths are equal when they name the same thing
 /// at one moment; what they resolve to may change.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
     kind: Kind,
     names: Vec<Name>,

@@ -14,6 +14,7 @@ use treeline_storage::{DropRule, Resolved, Store, WriteContext};
 
 use crate::directories::Directories;
 use crate::settings::Settings;
+use crate::turns::{LocalLocks, Turns};
 use crate::{guard, locations};
 
 /// How long an idempotency key is remembered, in milliseconds.
@@ -25,6 +26,7 @@ pub struct Dispatcher {
     pub(crate) store: Store,
     pub(crate) settings: Arc<Settings>,
     pub(crate) directories: Directories,
+    pub(crate) turns: Turns,
 }
 
 /// What a drop does with what hangs below.
@@ -45,6 +47,7 @@ impl Dispatcher {
         let directories = Directories::new(store.clone(), places, TaskTracker::new(), wait);
         Dispatcher {
             store,
+            turns: Turns::new(&settings),
             settings: Arc::new(settings),
             directories,
         }
@@ -75,6 +78,7 @@ impl Dispatcher {
             name: path.name().clone(),
             payload,
         };
+        let _turn = self.turns.take(context, "create", path, None).await;
         self.store.create(context, parent.as_ref(), new).await
     }
 
@@ -120,6 +124,14 @@ impl Dispatcher {
         let resolved = self.resolve(path).await?;
         let provider = resolved.provider();
         guard::check_changes::<P>(provider, &changes)?;
+        let new_name = changes.iter().filter_map(P::new_name).next_back();
+        let new_path = new_name.map(|name| path.renamed(name.clone()));
+        let turn = self.turns.take(context, "alter", path, new_path.as_ref()).await;
+        let resolved = if turn.waited() {
+            self.read_again(resolved).await
+        } else {
+            resolved
+        };
         let change = move |draft: &mut Draft<P>| {
             draft.apply_all(&changes)?;
             guard::check_locations(provider, P::KIND, draft.payload.properties())
@@ -148,11 +160,19 @@ impl Dispatcher {
         let mut rule = guard::drop_rule(path.kind(), mode);
         self.prune_schema(&resolved, &mut rule)?;
         let (id, holds_files) = (resolved.id(), may_hold_files(&resolved));
-        let dropped = self.store.drop(context, resolved, rule).await?;
+        let dropped = {
+            let _turn = self.turns.take(context, "drop", path, None).await;
+            self.store.drop(context, resolved, rule).await?
+        };
         if dropped && holds_files {
             self.directories.remove_caused_by(id).await;
         }
         Ok(dropped)
+    }
+
+    /// Who writes and who waits to write on this server, name by name; none where writes take no turns.
+    pub fn local_locks(&self) -> Option<LocalLocks> {
+        self.turns.snapshot()
     }
 
     /// Whether the database answers.
@@ -207,6 +227,15 @@ impl Dispatcher {
         let resolved = self.store.resolve(path).await?;
         guard::ancestors_in_use(&resolved)?;
         Ok(resolved)
+    }
+
+    /// The row of an update that has waited for its turn. If the name stands for another row by now, or for none, the
+    /// update goes on with what it had: the store finds that out as well, and answers as it does without turns.
+    async fn read_again(&self, resolved: Resolved) -> Resolved {
+        match self.store.resolve(resolved.path()).await {
+            Ok(fresh) if fresh.id() == resolved.id() => fresh,
+            Ok(_) | Err(_) => resolved,
+        }
     }
 
     /// A schema's own directory goes with it, so its drop needs what the levels above say about places.

@@ -70,11 +70,14 @@ impl Dispatcher {
                 name: path.name().clone(),
                 payload: payload.clone(),
             };
-            match self
+            let turn = self.turns.take(context, "create", path, None).await;
+            let created = self
                 .store
                 .create_with_locations(context, Some(&parent), new, places)
-                .await?
-            {
+                .await;
+            // The directories come after the turn.
+            drop(turn);
+            match created? {
                 CreatedWithLocations::Blocked if Instant::now() < deadline => {}
                 CreatedWithLocations::Blocked => {
                     return Err(Error::Contended {
@@ -205,7 +208,11 @@ impl Dispatcher {
         };
         let context = WriteContext::new("treeline", "undo-create");
         let rule = guard::drop_rule(Kind::Fileset, crate::DropMode::Plain);
-        match self.store.drop(&context, resolved, rule).await {
+        let dropped = {
+            let _turn = self.turns.take(&context, "drop", path, None).await;
+            self.store.drop(&context, resolved, rule).await
+        };
+        match dropped {
             Ok(_) => self.directories.remove_caused_by(entity.id).await,
             Err(error) => {
                 tracing::warn!(%path, %error, "a fileset without its directory could not be dropped")

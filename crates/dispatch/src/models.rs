@@ -25,6 +25,7 @@ impl Dispatcher {
         let resolved = self.resolve(model).await?;
         require_managed(resolved.provider(), Kind::ModelVersion)?;
         guard::check_version(&version)?;
+        let _turn = self.turns.take(context, "link", model, None).await;
         self.store.link(context, resolved, &version).await
     }
 

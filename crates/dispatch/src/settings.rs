@@ -16,10 +16,17 @@ pub struct Settings {
     /// How long a drop waits for its directories to be removed before it leaves the rest to the sweep, and how long a
     /// create waits for somebody else's removal, in milliseconds.
     pub directory_wait_ms: u64,
+    /// Whether writes of one name on this server take turns. Speed only: it pays over a database server, where a writer
+    /// that waits holds a connection, and not on SQLite, whose one writer has a queue of its own.
+    pub local_locks: bool,
+    /// How long a write waits for its turn before it goes on without, in milliseconds. Far below what an operation may
+    /// take in the database, since it comes on top of that; and far above what one write takes, so that it only
+    /// passes when whoever holds the name waits in the database itself, where the next may as well wait too.
+    pub local_lock_ms_max: u64,
 }
 
 impl Settings {
-    /// The defaults: dropped rows stay for a week, tasks are looked for once a minute.
+    /// The defaults: dropped rows stay for a week, tasks are looked for once a minute, writes take no turns.
     pub fn new(data_dir: PathBuf) -> Settings {
         Settings {
             allowed_roots: None,
@@ -27,6 +34,8 @@ impl Settings {
             retention_ms: 7 * 24 * 60 * 60 * 1_000,
             sweep_interval_ms: 60_000,
             directory_wait_ms: 10_000,
+            local_locks: false,
+            local_lock_ms_max: 500,
         }
     }
 }

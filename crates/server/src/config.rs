@@ -14,7 +14,7 @@ mod database;
 mod options;
 
 pub use database::Database;
-pub use options::{LogFormat, Options};
+pub use options::{LocalLocks, LogFormat, Options};
 
 /// Why the configuration cannot be used: one line for the operator.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub struct Config {
     pub occ_retries_max: u32,
     /// How long one operation on the database may take, in milliseconds.
     pub operation_ms_max: u64,
+    /// Whether writes of one name take turns.
+    pub local_locks: bool,
     /// How long dropped rows are kept, in milliseconds.
     pub retention_ms: i64,
     /// How long a claim on a task holds, in milliseconds.
@@ -86,6 +88,11 @@ impl Config {
         let default_limits = Limits::default();
         let ms = |value: Option<u64>, default: Duration| value.map_or(default, Duration::from_millis);
         let database = Database::of(&options, file.password, &data_dir)?;
+        let local_locks = match options.local_locks.unwrap_or(LocalLocks::Auto) {
+            LocalLocks::On => true,
+            LocalLocks::Off => false,
+            LocalLocks::Auto => database.gains_by_local_locks(),
+        };
         let config = Config {
             listen: options.listen.unwrap_or_else(|| "127.0.0.1:8090".to_owned()),
             database,
@@ -106,6 +113,7 @@ impl Config {
             worker_threads: options.worker_threads.unwrap_or_else(cores),
             occ_retries_max: options.occ_retries_max.unwrap_or(3),
             operation_ms_max: options.operation_ms_max.unwrap_or(10_000),
+            local_locks,
             retention_ms: signed("retention_ms", options.retention_ms.unwrap_or(7 * 24 * 3_600_000))?,
             task_lease_ms: signed("task_lease_ms", options.task_lease_ms.unwrap_or(30_000))?,
             sweep_interval_ms: options.sweep_interval_ms.unwrap_or(60_000),

@@ -19,6 +19,7 @@ mod operations;
 mod entity_routes;
 mod kinds;
 mod later;
+mod local_locks;
 mod openapi;
 mod system;
 
@@ -36,6 +37,6 @@ mod wire;
 mod tests;
 
 pub use app::{App, Limits};
-pub use config::{Config, ConfigError, Database, LogFormat, Options};
+pub use config::{Config, ConfigError, Database, LocalLocks, LogFormat, Options};
 pub use router::router;
 pub use serve::{Server, StartError};

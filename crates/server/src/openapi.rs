@@ -97,7 +97,12 @@ fn tag(verb: Verb) -> &'static str {
         Verb::TestNew | Verb::TestExisting => Kind::Catalog.as_str(),
         Verb::FileLocation | Verb::Files => Kind::Fileset.as_str(),
         Verb::Uri => Kind::ModelVersion.as_str(),
-        Verb::Version | Verb::Health | Verb::Me | Verb::Configs | Verb::SecretProviders => "server",
+        Verb::Version
+        | Verb::Health
+        | Verb::Me
+        | Verb::Configs
+        | Verb::SecretProviders
+        | Verb::LocalLocks => "server",
     }
 }
 
@@ -125,7 +130,8 @@ fn parameters(operation: &Operation) -> Vec<Value> {
         | Verb::Health
         | Verb::Me
         | Verb::Configs
-        | Verb::SecretProviders => &[],
+        | Verb::SecretProviders
+        | Verb::LocalLocks => &[],
     };
     named
         .chain(of_verb.iter().copied())
@@ -166,7 +172,8 @@ fn body(verb: Verb, schemas: &mut Schemas) -> Option<(Value, Value, bool)> {
         | Verb::Health
         | Verb::Me
         | Verb::Configs
-        | Verb::SecretProviders => None,
+        | Verb::SecretProviders
+        | Verb::LocalLocks => None,
     }
 }
 
@@ -211,7 +218,8 @@ fn refusals(operation: &Operation) -> Vec<u16> {
         | Verb::Me
         | Verb::Health
         | Verb::Configs
-        | Verb::SecretProviders => &[],
+        | Verb::SecretProviders
+        | Verb::LocalLocks => &[],
         Verb::Create(Kind::Metalake) => &[409, 412, 422],
         Verb::Load(Kind::Metalake) => &[304, 404],
         Verb::Load(_) => &[304, 404, 409],

@@ -54,6 +54,8 @@ pub(crate) enum Verb {
     Configs,
     /// Where secrets can be kept.
     SecretProviders,
+    /// Who waits for whom on this server.
+    LocalLocks,
 }
 
 /// The path of a kind's collection.
@@ -150,6 +152,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             "/configs/secrets/providers",
             Verb::SecretProviders,
         ),
+        get("list-local-locks", "/api/treeline/locks", Verb::LocalLocks),
     ]);
     all
 }

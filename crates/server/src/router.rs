@@ -15,7 +15,7 @@ use crate::gate::gate;
 use crate::later::{self, discard_body};
 use crate::operations::{alias_item, collection, item};
 use crate::wire::{Create, Switch, Wire};
-use crate::{kinds, metrics, openapi, system};
+use crate::{kinds, local_locks, metrics, openapi, system};
 
 /// The routes of a server with this state.
 pub fn router(app: App) -> Router {
@@ -83,6 +83,7 @@ fn server() -> Router<App> {
     Router::new()
         .route("/api/version", get(system::version))
         .route("/api/authn/me", get(system::me))
+        .route("/api/treeline/locks", get(local_locks::list))
         .route("/api/health", get(system::health))
         .route("/api/health/live", get(system::live))
         .route("/api/health/ready", get(system::ready))

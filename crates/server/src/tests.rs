@@ -3,6 +3,7 @@
 mod bodies;
 mod conditional;
 mod lifecycle;
+mod local_locks;
 mod routes;
 mod writes;
 
@@ -31,12 +32,20 @@ impl Bed {
     }
 
     async fn with(limits: Limits) -> Bed {
+        Bed::on(limits, false).await
+    }
+
+    async fn on(limits: Limits, local_locks: bool) -> Bed {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("treeline.db");
         let store = Store::open(StoreOptions::new(format!("sqlite:{}", file.display())))
             .await
             .unwrap();
-        let dispatcher = Dispatcher::new(store, Settings::new(directory.path().to_owned()));
+        let settings = Settings {
+            local_locks,
+            ..Settings::new(directory.path().to_owned())
+        };
+        let dispatcher = Dispatcher::new(store, settings);
         let app = App::new(dispatcher, limits);
         Bed {
             router: router(app.clone()),

@@ -6,14 +6,22 @@ use treeline_storage::{Finding, MigrateReport, Store, StoreOptions};
 
 use crate::config::Config;
 
+/// What a write waits for its turn comes on top of what it may take in the database, and must not matter beside it.
+const LOCAL_LOCK_SHARE: u64 = 20;
+
 /// Opens the database (an empty one is initialised) and puts a dispatcher on it.
 pub(crate) async fn open(config: &Config) -> Result<Dispatcher> {
     let store = Store::open(store_options(config)).await?;
+    let defaults = Settings::new(config.data_dir.clone());
     let settings = Settings {
         allowed_roots: config.allowed_roots.clone(),
         retention_ms: config.retention_ms,
         sweep_interval_ms: config.sweep_interval_ms,
-        ..Settings::new(config.data_dir.clone())
+        local_locks: config.local_locks,
+        local_lock_ms_max: defaults
+            .local_lock_ms_max
+            .min(config.operation_ms_max / LOCAL_LOCK_SHARE),
+        ..defaults
     };
     Ok(Dispatcher::new(store, settings))
 }

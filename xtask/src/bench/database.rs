@@ -30,11 +30,12 @@ impl Database {
                 url: format!("sqlite:{}", directory.join("bench.db").display()),
                 _container: None,
             }),
-            Backend::Postgres => {
-                let container = Container::postgres()?;
+            Backend::Postgres | Backend::MariaDb | Backend::MySql => {
+                let container = Container::run(options.backend)?;
                 let address = container.address()?;
+                let scheme = options.backend.name();
                 Ok(Database {
-                    url: format!("postgres://treeline:treeline@{address}/treeline"),
+                    url: format!("{scheme}://treeline:treeline@{address}/treeline"),
                     _container: Some(container),
                 })
             }
@@ -54,33 +55,73 @@ impl Database {
     }
 }
 
-/// A container of PostgreSQL with the durability that it has by default.
+/// A container of a database server with the durability that it has by default.
 struct Container {
     id: String,
+    backend: Backend,
 }
 
 impl Container {
-    fn postgres() -> Result<Container> {
-        let image = image()?;
+    fn run(backend: Backend) -> Result<Container> {
+        let image = image(backend)?;
         let mut run = Command::new("docker");
         run.args(["run", "--detach", "--rm", "--label", "treeline=bench"]);
         // The published image makes the database when it starts; ours has it.
-        for name in ["POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DB"] {
+        let (variables, arguments): (&[&str], &[&str]) = match backend {
+            Backend::MariaDb => (
+                &[
+                    "MARIADB_USER",
+                    "MARIADB_PASSWORD",
+                    "MARIADB_DATABASE",
+                    "MARIADB_ROOT_PASSWORD",
+                ],
+                &[],
+            ),
+            Backend::MySql => (
+                &[
+                    "MYSQL_USER",
+                    "MYSQL_PASSWORD",
+                    "MYSQL_DATABASE",
+                    "MYSQL_ROOT_PASSWORD",
+                ],
+                &["--mysqlx=OFF"],
+            ),
+            Backend::Postgres | Backend::Sqlite => {
+                (&["POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DB"], &[])
+            }
+        };
+        for name in variables {
             run.args(["--env", &format!("{name}=treeline")]);
         }
-        let id = command::output(run.arg(image))?.trim().to_owned();
-        let container = Container { id };
+        let id = command::output(run.arg(image).args(arguments))?.trim().to_owned();
+        let container = Container { id, backend };
         container.wait_until_ready()?;
         Ok(container)
     }
 
     fn wait_until_ready(&self) -> Result<()> {
         let begun = Instant::now();
-        let is_ready = ["exec", &self.id, "pg_isready", "--host=127.0.0.1"];
-        while !command::succeeds(Command::new("docker").args(is_ready)) {
+        let login = [
+            "--protocol=tcp",
+            "--user=treeline",
+            "--password=treeline",
+            "--execute=COMMIT",
+            "treeline",
+        ];
+        let mut is_ready = vec!["exec", &self.id];
+        match self.backend {
+            Backend::MariaDb => is_ready.push("mariadb"),
+            Backend::MySql => is_ready.push("mysql"),
+            Backend::Postgres | Backend::Sqlite => is_ready.extend(["pg_isready", "--host=127.0.0.1"]),
+        }
+        if matches!(self.backend, Backend::MariaDb | Backend::MySql) {
+            is_ready.extend(login);
+        }
+        while !command::succeeds(Command::new("docker").args(&is_ready)) {
             ensure!(
                 begun.elapsed() < READY_WITHIN,
-                "PostgreSQL was not ready within {READY_WITHIN:?}: see `docker logs {}`",
+                "{} was not ready within {READY_WITHIN:?}: see `docker logs {}`",
+                self.backend,
                 self.id
             );
             std::thread::sleep(Duration::from_millis(100));
@@ -92,19 +133,25 @@ impl Container {
         const FORMAT: &str = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
         let address =
             command::output(Command::new("docker").args(["inspect", "--format", FORMAT, &self.id]))?;
-        Ok(format!("{}:5432", address.trim()))
+        let port = if self.backend == Backend::Postgres {
+            5432
+        } else {
+            3306
+        };
+        Ok(format!("{}:{port}", address.trim()))
     }
 }
 
 /// The tag of the image, made where it is missing. The command for it prints the name of each image before its tag.
-fn image() -> Result<String> {
+fn image(backend: Backend) -> Result<String> {
+    let name = backend.name();
     let xtask = std::env::current_exe().context("this program does not know where it is")?;
-    let printed = command::output(Command::new(xtask).args(["images", "postgres"]))?;
+    let printed = command::output(Command::new(xtask).args(["images", name]))?;
     let mut lines = printed.lines().map(str::split_whitespace);
     lines
-        .find_map(|mut words| (words.next() == Some("postgres")).then(|| words.next()).flatten())
+        .find_map(|mut words| (words.next() == Some(name)).then(|| words.next()).flatten())
         .map(str::to_owned)
-        .with_context(|| format!("there is no image of PostgreSQL:\n{printed}"))
+        .with_context(|| format!("there is no image of {backend}:\n{printed}"))
 }
 
 impl Drop for Container {

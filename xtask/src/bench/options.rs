@@ -7,13 +7,28 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::ROWS;
 
 pub(super) const USAGE: &str = "cargo xtask bench [--backend sqlite|postgres] [--seconds N] [--clients 1,8,32] \
-                                [--servers 1|2] [--url URL]";
+                                [--servers 1|2] [--url URL]\n       \
+                                cargo xtask bench --contention [--backend sqlite|postgres|mariadb|mysql] [--seconds N] [--url URL]";
 
 /// The database under the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backend {
     Sqlite,
     Postgres,
+    MariaDb,
+    MySql,
+}
+
+impl Backend {
+    /// Its name on the command line, and that of its image.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Backend::Sqlite => "sqlite",
+            Backend::Postgres => "postgres",
+            Backend::MariaDb => "mariadb",
+            Backend::MySql => "mysql",
+        }
+    }
 }
 
 impl fmt::Display for Backend {
@@ -21,6 +36,8 @@ impl fmt::Display for Backend {
         f.write_str(match self {
             Backend::Sqlite => "SQLite, synchronous=FULL",
             Backend::Postgres => "PostgreSQL",
+            Backend::MariaDb => "MariaDB",
+            Backend::MySql => "MySQL",
         })
     }
 }
@@ -29,6 +46,8 @@ impl fmt::Display for Backend {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) backend: Backend,
+    /// Writers of one row, with local locks and without, instead of the whole table.
+    pub(super) contention: bool,
     /// The length of one measurement.
     pub(super) seconds: u64,
     pub(super) clients: Vec<usize>,
@@ -41,6 +60,7 @@ impl Options {
     pub(super) fn parse(arguments: &[String]) -> Result<Options> {
         let mut options = Options {
             backend: Backend::Sqlite,
+            contention: false,
             seconds: 5,
             clients: vec![1, 8, 32],
             servers: 1,
@@ -48,10 +68,16 @@ impl Options {
         };
         let mut words = arguments.iter();
         while let Some(option) = words.next() {
+            if option == "--contention" {
+                options.contention = true;
+                continue;
+            }
             let value = words.next().context(USAGE)?;
             match (option.as_str(), value.as_str()) {
                 ("--backend", "sqlite") => options.backend = Backend::Sqlite,
                 ("--backend", "postgres") => options.backend = Backend::Postgres,
+                ("--backend", "mariadb") => options.backend = Backend::MariaDb,
+                ("--backend", "mysql") => options.backend = Backend::MySql,
                 ("--seconds", value) => options.seconds = value.parse().context(USAGE)?,
                 ("--clients", value) => {
                     let counts = value.split(',').map(str::parse);
@@ -74,10 +100,17 @@ impl Options {
             (1..=2).contains(&self.servers),
             "there can be 1 or 2 servers: {USAGE}"
         );
+        ensure!(
+            self.contention || matches!(self.backend, Backend::Sqlite | Backend::Postgres),
+            "{} has no raw form to compare with, only --contention: {USAGE}",
+            self.backend
+        );
         if let Some(url) = &self.url {
             let wanted: &[&str] = match self.backend {
                 Backend::Sqlite => &["sqlite:"],
                 Backend::Postgres => &["postgres:", "postgresql:"],
+                Backend::MariaDb => &["mariadb:"],
+                Backend::MySql => &["mysql:"],
             };
             ensure!(
                 wanted.iter().any(|scheme| url.starts_with(scheme)),
@@ -103,6 +136,7 @@ mod tests {
         let line = "--backend postgres --seconds 2 --clients 1,64 --servers 2 --url postgres://h/d";
         let wanted = Options {
             backend: Backend::Postgres,
+            contention: false,
             seconds: 2,
             clients: vec![1, 64],
             servers: 2,
@@ -110,12 +144,16 @@ mod tests {
         };
         assert_eq!(parsed(line).unwrap(), wanted);
         assert_eq!(parsed("").unwrap().clients, [1, 8, 32]);
+        let contention = parsed("--contention --backend mysql").unwrap();
+        assert!(contention.contention && contention.backend == Backend::MySql);
     }
 
     #[test]
     fn what_makes_no_sense_is_refused() {
         for line in [
             "--backend oracle",
+            "--backend mysql",
+            "--contention --backend mysql --url mariadb://h/d",
             "--seconds",
             "--seconds 0",
             "--clients 0",

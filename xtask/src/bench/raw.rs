@@ -69,9 +69,7 @@ impl Raw {
                 Runner::Example(example, Backend::Sqlite) => {
                     command::output(Command::new(example).args(["show", work.word()]))?
                 }
-                Runner::Example(_, Backend::Postgres) | Runner::Pgbench => {
-                    std::fs::read_to_string(self.script(*work))?
-                }
+                Runner::Example(..) | Runner::Pgbench => std::fs::read_to_string(self.script(*work))?,
             };
             println!("\n{}\n{}", work.title(), indented(&text));
         }

@@ -76,6 +76,14 @@ impl Payload for Catalog {
         }
     }
 
+    fn new_name(change: &CatalogChange) -> Option<&Name> {
+        if let CatalogChange::Rename(name) = change {
+            Some(name)
+        } else {
+            None
+        }
+    }
+
     fn properties(&self) -> &Properties {
         &self.properties
     }

@@ -125,6 +125,14 @@ impl Payload for Fileset {
         }
     }
 
+    fn new_name(change: &FilesetChange) -> Option<&Name> {
+        if let FilesetChange::Rename(name) = change {
+            Some(name)
+        } else {
+            None
+        }
+    }
+
     fn properties(&self) -> &Properties {
         &self.properties
     }

@@ -69,6 +69,14 @@ impl Payload for Metalake {
         }
     }
 
+    fn new_name(change: &MetalakeChange) -> Option<&Name> {
+        if let MetalakeChange::Rename(name) = change {
+            Some(name)
+        } else {
+            None
+        }
+    }
+
     fn properties(&self) -> &Properties {
         &self.properties
     }

@@ -72,6 +72,14 @@ impl Payload for Model {
         }
     }
 
+    fn new_name(change: &ModelChange) -> Option<&Name> {
+        if let ModelChange::Rename(name) = change {
+            Some(name)
+        } else {
+            None
+        }
+    }
+
     fn properties(&self) -> &Properties {
         &self.properties
     }

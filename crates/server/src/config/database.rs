@@ -52,6 +52,16 @@ impl Database {
         self.password.as_deref()
     }
 
+    /// Whether writers of one name are faster if they take turns within the server, as `cargo xtask bench --contention`
+    /// shows it.
+    pub(super) fn gains_by_local_locks(&self) -> bool {
+        match self.url.split_once(':') {
+            Some(("postgres" | "postgresql" | "mysql" | "mariadb", _)) => true,
+            // One writer that commits what waits in groups: it is better to wait together.
+            Some(_) | None => false,
+        }
+    }
+
     /// The file of an embedded database.
     pub fn file(&self) -> Option<PathBuf> {
         let path = self.url.strip_prefix("sqlite:")?;

@@ -112,6 +112,11 @@ pub struct Options {
     #[arg(long, global = true, env = "TREELINE_OPERATION_MS_MAX", value_name = "MS")]
     pub operation_ms_max: Option<u64>,
 
+    /// Whether writes of one name take turns within this server: for speed, never for correctness [default: auto, which
+    /// is on over a database server and off over SQLite]
+    #[arg(long, global = true, env = "TREELINE_LOCAL_LOCKS", value_name = "WHEN")]
+    pub local_locks: Option<LocalLocks>,
+
     /// How long dropped rows are kept before they are purged [default: 604800000, a week]
     #[arg(long, global = true, env = "TREELINE_RETENTION_MS", value_name = "MS")]
     pub retention_ms: Option<u64>,
@@ -149,6 +154,7 @@ impl Options {
             worker_threads: self.worker_threads.or(below.worker_threads),
             occ_retries_max: self.occ_retries_max.or(below.occ_retries_max),
             operation_ms_max: self.operation_ms_max.or(below.operation_ms_max),
+            local_locks: self.local_locks.or(below.local_locks),
             retention_ms: self.retention_ms.or(below.retention_ms),
             task_lease_ms: self.task_lease_ms.or(below.task_lease_ms),
             sweep_interval_ms: self.sweep_interval_ms.or(below.sweep_interval_ms),
@@ -164,4 +170,17 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
+}
+
+/// Whether writes of one name take turns within one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LocalLocks {
+    /// They do.
+    On,
+    /// They meet in the database.
+    Off,
+    /// As it pays: on over a database server, where a writer that waits holds a connection; off over SQLite, whose one
+    /// writer has a queue of its own.
+    Auto,
 }

@@ -9,6 +9,7 @@ use treeline_core::{Audit, Entity, EntityId, Kind, Name, Payload, Version as Row
 
 use crate::envelope::ErrorBody;
 use crate::kinds::{FileInfo, ModelVersionLink};
+use crate::local_locks::LocalLocks;
 use crate::operations::Verb;
 use crate::system::{Configs, HealthReport, SecretProviders, Version};
 use crate::wire::{Create, Identifier, Listing, Moment, SwitchBody, Updates, Wire};
@@ -135,6 +136,7 @@ impl Schemas {
             Verb::Health => bare(self.answer::<HealthReport>()),
             Verb::Configs => bare(self.answer::<Configs>()),
             Verb::SecretProviders => bare(self.answer::<SecretProviders>()),
+            Verb::LocalLocks => bare(enveloped("locks", &self.answer::<LocalLocks<'_>>())),
         }
     }
 
