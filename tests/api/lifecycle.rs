@@ -174,3 +174,22 @@ async fn what_was_written_is_there_after_a_restart() -> Result<()> {
     );
     Ok(())
 }
+
+#[tokio::test]
+async fn requests_are_counted_and_timed() -> Result<()> {
+    let bed = Bed::new()?;
+    let server = bed.start().await?;
+    let mut client = server.client();
+    client.get("/api/metalakes").await?.ok()?;
+    let shown = client.get("/prometheus/metrics").await?.text;
+    for metric in [
+        r#"treeline_http_requests_total{operation="list-metalakes",method="GET",status="200"} 1"#,
+        r#"treeline_http_request_duration_seconds_count{operation="list-metalakes"} 1"#,
+    ] {
+        ensure!(
+            shown.lines().any(|line| line == metric),
+            "{metric} is not in\n{shown}"
+        );
+    }
+    Ok(())
+}

@@ -85,8 +85,9 @@ pub(crate) struct HttpMetrics {
 struct OperationMetrics {
     operation: String,
     method: Method,
-    duration: Histogram,
-    /// By status; made when first needed, so that a reading does not list what never happened.
+    /// This and the next are made when first needed, so that a reading does not list what never happened.
+    duration: OnceLock<Histogram>,
+    /// By status.
     answers: [OnceLock<Counter>; STATUSES.len()],
 }
 
@@ -131,17 +132,17 @@ impl HttpMetrics {
 
 impl OperationMetrics {
     fn new(operation: String, method: Method) -> OperationMetrics {
-        let duration = metrics::histogram!(DURATION, "operation" => operation.clone());
         OperationMetrics {
             operation,
             method,
-            duration,
+            duration: OnceLock::new(),
             answers: [const { OnceLock::new() }; STATUSES.len()],
         }
     }
 
     fn count(&self, status: StatusCode, elapsed: Duration) {
-        self.duration.record(elapsed.as_secs_f64());
+        let duration = || metrics::histogram!(DURATION, "operation" => self.operation.clone());
+        self.duration.get_or_init(duration).record(elapsed.as_secs_f64());
         match STATUSES.iter().position(|known| *known == status.as_u16()) {
             Some(at) => self.answers[at].get_or_init(|| self.counter(status)).increment(1),
             None => self.counter(status).increment(1),
