@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, ToSql, params_from_iter};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, params_from_iter};
 
 use crate::dialect::sqlite::{SQLITE, classify};
 use crate::failure::Failure;
@@ -49,7 +49,7 @@ impl SqliteSession {
             let reason = "this account may only read it; let it write the file and its directory";
             return Err(Failure::Refused(format!("{}: {reason}", file.display())));
         }
-        session.configure().map_err(|error| classify(&error))?;
+        session.configure_patiently().map_err(|error| classify(&error))?;
         Ok(session)
     }
 
@@ -57,6 +57,23 @@ impl SqliteSession {
     fn is_read_only(&self) -> Result<bool, Failure> {
         let answer = self.connection.is_readonly(rusqlite::MAIN_DB);
         answer.map_err(|error| classify(&error))
+    }
+
+    /// Of several processes that switch a new file to WAL at once, SQLite tells some that it is busy without asking the
+    /// handler whether they would wait.
+    fn configure_patiently(&self) -> rusqlite::Result<()> {
+        let mut waits = 0;
+        loop {
+            match self.configure() {
+                Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                    if !wait_for_other_writer(waits) {
+                        return Err(error);
+                    }
+                    waits += 1;
+                }
+                settled => return settled,
+            }
+        }
     }
 
     /// The wait for other writers comes first, since switching to WAL may itself have to wait.
