@@ -138,27 +138,43 @@ impl Bed {
 
     /// The same with more arguments.
     pub async fn start_with(&self, arguments: &[&str]) -> Result<Server> {
-        self.launch(None, arguments).await
+        let (server, _) = self.launch(false, arguments).await?;
+        Ok(server)
     }
 
     /// A test build with more arguments, which also listens for tests: the server, and where it does.
     pub async fn start_with_hooks(&self, arguments: &[&str]) -> Result<(Server, SocketAddr)> {
-        let mut hooks = match self.containers {
-            Some(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, container::HOOKS)),
-            None => free_address()?,
-        };
-        let server = self.launch(Some(hooks), arguments).await?;
-        if self.containers.is_some() {
-            hooks.set_ip(server.address().ip());
-        }
-        Ok((server, hooks))
+        self.launch(true, arguments).await
     }
 
-    async fn launch(&self, hooks: Option<SocketAddr>, arguments: &[&str]) -> Result<Server> {
-        let address = match self.containers {
-            Some(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, container::API)),
-            None => free_address()?,
-        };
+    /// A port that was free a moment ago may be taken by a connection that somebody opened meanwhile, so a start may
+    /// need another try.
+    async fn launch(&self, with_hooks: bool, arguments: &[&str]) -> Result<(Server, SocketAddr)> {
+        const ATTEMPTS_MAX: usize = 3;
+        let mut attempt = 1;
+        loop {
+            let (address, mut hooks) = match self.containers {
+                Some(_) => (container::API, container::HOOKS),
+                None => (free_address()?, free_address()?),
+            };
+            let asked = with_hooks.then_some(hooks);
+            match self.try_to_launch(address, asked, arguments).await {
+                Ok(server) => {
+                    hooks.set_ip(server.address().ip());
+                    return Ok((server, hooks));
+                }
+                Err(error) if attempt < ATTEMPTS_MAX && is_taken(&error) => attempt += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn try_to_launch(
+        &self,
+        address: SocketAddr,
+        hooks: Option<SocketAddr>,
+        arguments: &[&str],
+    ) -> Result<Server> {
         let mut words = vec!["serve".to_owned(), "--listen".to_owned(), address.to_string()];
         if let Some(hooks) = hooks {
             words.extend(["--test-listen".to_owned(), hooks.to_string()]);
@@ -295,4 +311,10 @@ impl Bed {
             .kill_on_drop(true);
         command
     }
+}
+
+/// As the server says it of its own port and of the one for tests.
+fn is_taken(error: &anyhow::Error) -> bool {
+    let text = format!("{error:#}");
+    text.contains("the port is taken") || text.contains("in use")
 }

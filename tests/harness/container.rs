@@ -4,7 +4,7 @@
 //! So it can be cut off from its database while its clients still reach it.
 
 use std::ffi::OsString;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -21,8 +21,8 @@ const CONTAINERS_VARIABLE: &str = "TREELINE_TEST_CONTAINERS";
 const LABEL: &str = "treeline=itest";
 
 /// Where each server listens on its own address.
-pub(crate) const API: u16 = 8090;
-pub(crate) const HOOKS: u16 = 8091;
+pub(crate) const API: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8090);
+pub(crate) const HOOKS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8091);
 
 /// Where the server's binary is, inside.
 const BINARY: &str = "/usr/local/bin/treeline";

@@ -50,7 +50,7 @@ impl Server {
             Place::Here(address) => (address, None),
             Place::Container(container) => {
                 let ip = container.address().await.with_context(|| tail(&log))?;
-                (SocketAddr::from((ip, container::API)), Some(container))
+                (SocketAddr::from((ip, container::API.port())), Some(container))
             }
         };
         let mut server = Server {

@@ -29,21 +29,6 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts one with more arguments; the last one given counts. A port that was free a moment ago may be taken by a
-    /// connection that somebody opened meanwhile, so a start may need another try.
-    pub(crate) async fn start(bed: &Bed, arguments: &[&str]) -> Result<Node> {
-        const ATTEMPTS_MAX: usize = 3;
-        let mut attempt = 1;
-        loop {
-            match Node::try_to_start(bed, arguments).await {
-                Err(error) if attempt < ATTEMPTS_MAX && format!("{error:#}").contains("in use") => {
-                    attempt += 1
-                }
-                settled => return settled,
-            }
-        }
-    }
-
     /// How often it has run a transaction again so far, after a deadlock most often.
     pub(crate) async fn retries(&self) -> Result<u64> {
         const METRIC: &str = "treeline_transaction_retries_total";
@@ -53,7 +38,8 @@ impl Node {
         counts.map(|count| Ok(count.parse::<u64>()?)).sum()
     }
 
-    async fn try_to_start(bed: &Bed, arguments: &[&str]) -> Result<Node> {
+    /// Starts one with more arguments; the last one given counts.
+    pub(crate) async fn start(bed: &Bed, arguments: &[&str]) -> Result<Node> {
         let mut all = Vec::new();
         let given = |option: &&str| arguments.contains(option);
         for pair in PATIENT.chunks(2).filter(|pair| !given(&pair[0])) {
