@@ -6,6 +6,7 @@
 //! 3. The storage suite runs on all of them, then the rows of `docs/races.md`, and a table of those is printed.
 
 mod databases;
+mod history;
 mod mutants;
 mod table;
 
@@ -21,6 +22,7 @@ use table::Table;
 
 const USAGE: &str = "\
 cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--keep] [--soak] [--mutants] [--switch NAME]
+                   [--history [--seed N] [--seconds N]]
 
   --backend NAME  only this one of sqlite, postgres, mariadb, mysql
   --without NAME  all but this one; a backend that cannot run fails the command unless it is excluded so
@@ -28,7 +30,10 @@ cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--keep
   --keep          leaves the containers and databases for somebody to look at
   --soak          every kind, both orders and the whole sizes
   --mutants       shows that the rows can fail: runs them on servers with a rule switched off
-  --switch NAME   only this switch, such as m-bump";
+  --switch NAME   only this switch, such as m-bump
+  --history       plays random clients and judges what they saw, instead of the rows; also with --mutants
+  --seed N        what they ask for; random where none is given
+  --seconds N     how long they play on each backend";
 
 /// Where the rows are, in the order of the table's columns.
 const BACKENDS: [&str; 4] = ["sqlite", "postgres", "mariadb", "mysql"];
@@ -63,6 +68,9 @@ struct Plan {
     soak: bool,
     mutants: bool,
     switch: Option<String>,
+    history: bool,
+    seed: Option<u64>,
+    seconds: Option<u64>,
 }
 
 /// Runs what the arguments ask for, and fails if anything of it does.
@@ -77,6 +85,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         workspace,
         plan: &plan,
     };
+    if plan.history {
+        return history::run(&bench);
+    }
     if plan.mutants {
         return mutants::run(&bench);
     }
@@ -106,6 +117,9 @@ impl Plan {
                 "--without" => without.extend([backend(value()?)?]),
                 "--race" => plan.rows.push(value()?.to_uppercase()),
                 "--switch" => plan.switch = Some(value()?.to_owned()),
+                "--history" => plan.history = true,
+                "--seed" => plan.seed = Some(value()?.parse().context(USAGE)?),
+                "--seconds" => plan.seconds = Some(value()?.parse().context(USAGE)?),
                 "--keep" => plan.keep = true,
                 "--soak" => plan.soak = true,
                 "--mutants" => plan.mutants = true,
@@ -273,6 +287,9 @@ mod tests {
         assert_eq!(soak.rows, ["R-CREATE-1"]);
         assert!(plan("--switch m-bump").unwrap().unwrap().mutants);
         assert_eq!(plan("--help").unwrap(), None);
+        let history = plan("--history --seed 7 --seconds 5").unwrap().unwrap();
+        assert!(history.history && history.seed == Some(7) && history.seconds == Some(5));
+        assert!(plan("--seed x").is_err());
         assert!(plan("--sok").is_err() && plan("--race").is_err());
     }
 }
