@@ -96,10 +96,14 @@ impl RandomClient {
         let pinned = operation.if_match.map(|tag| format!("\"{tag}\""));
         let headers: Vec<(&str, &str)> = pinned.iter().map(|tag| ("if-match", tag.as_str())).collect();
         operation.begun = self.log.now();
-        let answer = self.client.send(method, &path, &headers, &body).await;
+        let sent = self.client.send(method, &path, &headers, &body);
+        let answer = match card.patience {
+            Some(patience) => tokio::time::timeout(patience, sent).await.ok(),
+            None => Some(sent.await),
+        };
         operation.ended = self.log.now();
 
-        if let Ok(answer) = answer {
+        if let Some(Ok(answer)) = answer {
             read(&mut operation, card.kind, &answer)?;
         }
         if let (Some(id), Some(version)) = (operation.id, operation.version) {
@@ -171,6 +175,7 @@ fn card(verb: Verb, kind: Kind, path: Vec<String>) -> Card {
         new_name: None,
         is_pinned: false,
         cascade: false,
+        patience: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fastrand::Rng;
 use treeline_core::Kind;
@@ -14,6 +15,10 @@ const LEAVES: [&str; 5] = ["x0", "x1", "x2", "x3", "x4"];
 pub(crate) const CATALOGS: [(&str, Kind); 2] = [("files", Kind::Fileset), ("models", Kind::Model)];
 /// All clients write under the same keys, so that values are overwritten, and that a lost one shows.
 const KEYS: [&str; 4] = ["k0", "k1", "k2", "k3"];
+
+/// Of so many writes one has a client that hangs up, after less than this time. That is about as long as a write takes.
+const IMPATIENT_ONE_IN: u32 = 100;
+const PATIENCE_US_MAX: u64 = 10_000;
 
 /// The tree that everything happens in.
 #[derive(Clone, Debug)]
@@ -37,6 +42,8 @@ pub(crate) struct Card {
     /// Only on the state that the client saw last, if it saw any.
     pub(crate) is_pinned: bool,
     pub(crate) cascade: bool,
+    /// The client waits no longer, and hangs up; what it asked for may be done all the same.
+    pub(crate) patience: Option<Duration>,
 }
 
 /// All that one client will ask for.
@@ -128,8 +135,13 @@ impl Deck {
             new_name: None,
             is_pinned: false,
             cascade: false,
+            patience: None,
         };
         self.fill(&mut card);
+        let writes = !matches!(card.verb, Verb::Load | Verb::List);
+        if writes && self.random.u32(..IMPATIENT_ONE_IN) == 0 {
+            card.patience = Some(Duration::from_micros(self.random.u64(..PATIENCE_US_MAX)));
+        }
         card
     }
 
