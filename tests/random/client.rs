@@ -8,16 +8,18 @@ use hyper::Method;
 use serde_json::{Value, json};
 use treeline_core::Kind;
 use treeline_history::{Operation, Outcome, Tag, Verb};
-use treeline_tests::{Answer, Client, Server};
+use treeline_tests::{Answer, Client};
 
 use crate::deck::{CATALOGS, Card, Deck, Shape, is_ours};
+use crate::fleet::Addresses;
 use crate::log::Log;
 
 /// A client with a connection of its own to one server.
 pub(crate) struct RandomClient {
     client: Client,
     number: u32,
-    server: u32,
+    server: usize,
+    addresses: Addresses,
     shape: Shape,
     log: Log,
     /// The state of each path that it was told last.
@@ -27,22 +29,18 @@ pub(crate) struct RandomClient {
 }
 
 impl RandomClient {
-    pub(crate) fn new(
-        server: &Server,
-        number: u32,
-        server_number: usize,
-        shape: &Shape,
-        log: &Log,
-    ) -> Result<RandomClient> {
-        Ok(RandomClient {
-            client: server.client(),
+    pub(crate) fn new(number: u32, addresses: &Addresses, shape: &Shape, log: &Log) -> RandomClient {
+        let (server, client) = addresses.client(number as usize);
+        RandomClient {
+            client,
             number,
-            server: u32::try_from(server_number)?,
+            server,
+            addresses: addresses.clone(),
             shape: shape.clone(),
             log: log.clone(),
             seen: HashMap::new(),
             directories: 0,
-        })
+        }
     }
 
     /// Makes what stays: the metalake and the catalogs.
@@ -85,7 +83,8 @@ impl RandomClient {
 
     async fn ask(&mut self, card: &Card) -> Result<Operation> {
         let mut operation = Operation::new(card.verb, card.kind.as_str(), card.path.clone());
-        (operation.process, operation.server) = (self.number, self.server);
+        operation.process = self.number;
+        operation.server = u32::try_from(self.server)?;
         operation.sets.extend(card.sets.clone());
         operation.new_name.clone_from(&card.new_name);
         operation.cascade = card.cascade;
@@ -103,8 +102,11 @@ impl RandomClient {
         };
         operation.ended = self.log.now();
 
-        if let Some(Ok(answer)) = answer {
-            read(&mut operation, card.kind, &answer)?;
+        match answer {
+            Some(Ok(answer)) => read(&mut operation, card.kind, &answer)?,
+            // Its server is gone; whether it has done anything, nobody knows. The next one will do.
+            Some(Err(_)) => (self.server, self.client) = self.addresses.client(self.server + 1),
+            None => {}
         }
         if let (Some(id), Some(version)) = (operation.id, operation.version) {
             let (kind, mut path) = key;

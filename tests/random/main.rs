@@ -1,7 +1,8 @@
 //! Random clients on several servers of one database, for a time; then what they saw is judged.
 //!
 //! Few names and many clients, so that nearly everything is a race. What a client asks for depends on the seed and its
-//! number alone; how it meets the others is up to the machine. When the time is over and all have ended, one more
+//! number alone; how it meets the others is up to the machine. With `--kills` servers die in the middle of it, and their
+//! clients go on with another. When the time is over and all have ended, one more
 //! client reads everything, `treeline check` audits the database, and the checker of `tests/history` reads the log.
 //!
 //! One JSON object on the standard output says what came of it. Exit code 0: every rule holds; 1: one is broken, or
@@ -14,6 +15,7 @@
 
 mod client;
 mod deck;
+mod fleet;
 mod log;
 mod options;
 mod summary;
@@ -21,12 +23,13 @@ mod summary;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use tokio::task::JoinSet;
-use treeline_tests::{Bed, Server};
+use treeline_tests::Bed;
 
 use crate::client::RandomClient;
 use crate::deck::{Deck, Shape};
+use crate::fleet::Fleet;
 use crate::log::Log;
 use crate::options::Options;
 use crate::summary::Summary;
@@ -37,13 +40,8 @@ const BINARY_VARIABLE: &str = "TREELINE_TEST_BIN";
 /// Rules that the servers are to leave out.
 const MUTANTS_VARIABLE: &str = "TREELINE_TEST_MUTANTS";
 
-/// Enough for the clients, and few enough for several servers on one database.
-const SERVER_ARGUMENTS: [&str; 4] = [
-    "--database-connections-max",
-    "8",
-    "--database-acquire-ms-max",
-    "20000",
-];
+/// How long the servers run until one of them is killed, and then the next.
+const KILL_AFTER: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     match run() {
@@ -76,44 +74,38 @@ fn run() -> Result<ExitCode> {
 /// The whole run.
 async fn told(options: &Options) -> Result<Summary> {
     let bed = bed(options)?;
-    let mut servers = Vec::new();
-    for _ in 0..options.servers {
-        let mut server = bed.start_with(&SERVER_ARGUMENTS).await?;
-        server.hush();
-        servers.push(server);
-    }
+    let mut fleet = Fleet::start(&bed, options.servers).await?;
     let log = Log::create(&options.history)?;
     let shape = Shape::new(options.seed, bed.files());
-    let client = |number: u32| {
-        let server = number as usize % servers.len();
-        RandomClient::new(&servers[server], number, server, &shape, &log)
-    };
+    let addresses = fleet.addresses();
+    let client = |number: u32| RandomClient::new(number, &addresses, &shape, &log);
 
-    client(0)?.plant().await?;
+    client(0).plant().await?;
     let mut clients = JoinSet::new();
     for number in 1..=options.clients {
         let deck = Deck::new(&shape, options.seed, number);
-        let (mut client, within) = (client(number)?, Duration::from_secs(options.seconds));
+        let (mut client, within) = (client(number), Duration::from_secs(options.seconds));
         clients.spawn(async move { client.play(deck, within).await });
     }
-    while let Some(ended) = clients.join_next().await {
-        ended??;
+    let mut killed = 0;
+    loop {
+        match tokio::time::timeout(KILL_AFTER, clients.join_next()).await {
+            Ok(None) => break,
+            Ok(Some(ended)) => ended??,
+            Err(_) if options.kills && clients.len() == options.clients as usize => {
+                fleet.replace(killed).await?;
+                killed += 1;
+            }
+            Err(_) => {}
+        }
     }
-    client(options.clients + 1)?.read_everything().await?;
+    client(options.clients + 1).read_everything().await?;
     log.finish()?;
 
-    all_are_alive(&mut servers)?;
+    fleet.all_are_alive()?;
     let audit = bed.run(&["check"]).await?;
     let audit = (audit.code != Some(0)).then(|| audit.text());
     Summary::of(options, audit)
-}
-
-/// A fault that brings a server down must not pass for a quiet one.
-fn all_are_alive(servers: &mut [Server]) -> Result<()> {
-    for server in servers {
-        ensure!(server.is_alive(), "a server has ended:\n{}", server.log_tail());
-    }
-    Ok(())
 }
 
 fn bed(options: &Options) -> Result<Bed> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail, ensure};
 
 const USAGE: &str = "treeline-random --history FILE [--backend NAME] [--database NAME] [--seed N] [--seconds N] \
-                     [--clients N] [--servers N]; a backend other than sqlite needs TREELINE_TEST_<BACKEND>_URL \
+                     [--clients N] [--servers N] [--kills]; a backend other than sqlite needs TREELINE_TEST_<BACKEND>_URL \
                      and the name of a database there";
 
 /// The whole command line.
@@ -19,6 +19,8 @@ pub(crate) struct Options {
     pub(crate) seconds: u64,
     pub(crate) clients: u32,
     pub(crate) servers: usize,
+    /// Whether servers are killed on the way.
+    pub(crate) kills: bool,
 }
 
 impl Options {
@@ -31,8 +33,13 @@ impl Options {
             seconds: 20,
             clients: 16,
             servers: 2,
+            kills: false,
         };
         while let Some(option) = words.next() {
+            if option == "--kills" {
+                options.kills = true;
+                continue;
+            }
             let value = words.next().context(USAGE)?;
             match option.as_str() {
                 "--history" => options.history = std::path::absolute(value)?,

@@ -28,7 +28,7 @@ cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--keep
   --without NAME  all but this one; a backend that cannot run fails the command unless it is excluded so
   --race ID       only this row of docs/races.md, such as R-CREATE-1
   --keep          leaves the containers and databases for somebody to look at
-  --soak          every kind, both orders and the whole sizes
+  --soak          every kind, both orders and the whole sizes; histories on three servers that are killed in turn
   --mutants       shows that the rows can fail: runs them on servers with a rule switched off
   --switch NAME   only this switch, such as m-bump
   --history       plays random clients and judges what they saw, instead of the rows; also with --mutants

@@ -1,6 +1,7 @@
 //! `cargo xtask itest --history`: random clients on two servers, on each backend, and the verdict on what they saw.
 //!
-//! The program that plays and judges is `tests/random`; here are its databases, and the table of what came of it. With
+//! The program that plays and judges is `tests/random`; here are its databases, and the table of what came of it. In a
+//! soak there are three servers, of which one after the other is killed and comes back. With
 //! `--mutants` the servers leave out a rule, and a run that nothing was found in fails.
 
 use std::collections::BTreeSet;
@@ -141,6 +142,9 @@ fn play(
         .arg(&history);
     if let Some(database) = databases.first() {
         play.args(["--database", database]);
+    }
+    if bench.plan.soak {
+        play.args(["--servers", "3", "--kills"]);
     }
     play.env(BINARY_VARIABLE, &bench.binary)
         .env(MUTANTS_VARIABLE, mutant);
