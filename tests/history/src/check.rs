@@ -10,7 +10,7 @@ use crate::judge::Judge;
 use crate::read::{self, Unreadable};
 use crate::sighting::sightings;
 use crate::verdict::Verdict;
-use crate::{evidence, names, realtime, stays, values, versions};
+use crate::{evidence, gaps, names, realtime, stays, values, versions};
 
 /// Judges a history: one [`crate::Operation`] a line.
 pub fn check(input: impl BufRead) -> Result<Verdict, Unreadable> {
@@ -30,7 +30,8 @@ pub fn check(input: impl BufRead) -> Result<Verdict, Unreadable> {
     let components = Components::of_history(&history);
     let sightings = sightings(&history);
     let versions::Ordered { entities, mut broken } = versions::check(&mut judge, &sightings, &components);
-    values::check(&mut judge, &entities, &components);
+    let replayed = values::check(&mut judge, &entities, &components);
+    gaps::check(&mut judge, &entities, &components, &replayed);
     realtime::check(&mut judge, &entities);
     let index = Index::of(&history);
     let stays = stays::stays(&mut judge, &entities, &index, &mut broken);

@@ -7,6 +7,7 @@ mod verdict;
 mod check;
 mod components;
 mod evidence;
+mod gaps;
 mod history;
 mod index;
 mod judge;

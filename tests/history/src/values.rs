@@ -1,11 +1,12 @@
 //! H-LOST and H-INVENTED for properties: what an entity holds is replayed version by version, and each answer that
 //! shows properties is compared with it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::components::Components;
 use crate::history::{Answer, Op, Symbol};
 use crate::judge::Judge;
+use crate::operation::Tag;
 use crate::sighting::{Entity, Sighting};
 use crate::verdict::Rule;
 
@@ -25,18 +26,28 @@ struct Difference {
     operations: Vec<usize>,
 }
 
-/// Writes of unknown outcome whose values were seen, and in which entity.
-type Attributed = HashMap<usize, i64>;
+/// Writes of unknown outcome whose values were seen, each with the entity and the first version that shows it.
+pub(crate) type Attributed = HashMap<usize, Tag>;
+
+/// What the replay tells beside the differences.
+#[derive(Debug, Default)]
+pub(crate) struct Replayed {
+    pub(crate) attributed: Attributed,
+    /// Entities with a difference; what was behind it has not been replayed.
+    pub(crate) broken: HashSet<i64>,
+}
 
 /// Looks at each entity, and reports the first difference of each.
-pub(crate) fn check(judge: &mut Judge<'_>, entities: &[Entity<'_>], components: &Components) {
-    let mut attributed = Attributed::new();
+pub(crate) fn check(judge: &mut Judge<'_>, entities: &[Entity<'_>], components: &Components) -> Replayed {
+    let mut replayed = Replayed::default();
     for entity in entities {
-        if let Some(difference) = replay(judge, entity, components, &mut attributed) {
+        if let Some(difference) = replay(judge, entity, components, &mut replayed.attributed) {
             let name = judge.entity(entity.id, entity.place);
             judge.report(difference.rule, name, difference.what, &difference.operations);
+            replayed.broken.insert(entity.id);
         }
     }
+    replayed
 }
 
 fn replay(
@@ -135,9 +146,7 @@ impl Look<'_> {
             }
             _ => return Err(self.invented(value, "which was refused", &[writer])),
         }
-        let elsewhere = attributed
-            .insert(writer, self.entity.id)
-            .is_some_and(|id| id != self.entity.id);
+        let elsewhere = attributed.entry(writer).or_insert(self.sighting.tag).id != self.entity.id;
         if elsewhere || components.of(op.place) != components.of(self.entity.place) {
             return Err(self.invented(value, "which was asked of another entity", &[writer]));
         }

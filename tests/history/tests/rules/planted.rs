@@ -62,6 +62,33 @@ fn an_unknown_write_that_began_later_does_not_account_for_a_version() {
 }
 
 #[test]
+fn an_unknown_write_that_does_not_show_accounts_for_no_version() {
+    let mut book = Book::default();
+    book.create("s", "3-1", &[]);
+    book.add(Verb::Set, "s").sets = [("a".to_owned(), "1".to_owned())].into();
+    book.load("s", "3-2", &[]);
+    book.breaks(Rule::Versions, &[1, 3]);
+    // Overwritten by the next version, it would not.
+    let mut book = Book::default();
+    book.create("s", "3-1", &[]);
+    book.add(Verb::Set, "s").sets = [("a".to_owned(), "1".to_owned())].into();
+    book.set("s", "3-3", "a", "2").properties = Some([("a".to_owned(), "2".to_owned())].into());
+    book.holds();
+}
+
+#[test]
+fn two_unknown_writes_that_show_in_one_version_break_the_versions() {
+    let mut book = Book::default();
+    book.create("s", "3-1", &[]);
+    book.add(Verb::Set, "s").sets = [("a".to_owned(), "1".to_owned())].into();
+    book.add(Verb::Set, "s").sets = [("b".to_owned(), "2".to_owned())].into();
+    book.load("s", "3-2", &[("a", "1"), ("b", "2")]);
+    book.breaks(Rule::Versions, &[2, 3, 4]);
+    book.at(4).version = Some(3);
+    book.holds();
+}
+
+#[test]
 fn a_write_on_another_state_than_its_if_match_names_breaks_the_match() {
     let mut book = good();
     book.at(5).if_match = Some("4-1".parse().unwrap());
