@@ -81,6 +81,10 @@ fn gaps(history: &History, entity: &Entity<'_>) -> Vec<Gap> {
     let seen_by: HashMap<u64, u64> = entity.missing_seen_by().into_iter().collect();
     let mut gaps: Vec<Gap> = Vec::new();
     for version in &entity.missing {
+        if let Some(gap) = gaps.last_mut().filter(|gap| gap.after.tag.version >= *version) {
+            gap.versions += 1;
+            continue;
+        }
         let at = entity
             .sightings
             .partition_point(|sighting| sighting.tag.version < *version);
@@ -89,13 +93,6 @@ fn gaps(history: &History, entity: &Entity<'_>) -> Vec<Gap> {
         let (Some(next), Some(after)) = (later.first(), later.iter().find(shows)) else {
             break;
         };
-        if let Some(gap) = gaps
-            .last_mut()
-            .filter(|gap| gap.after.tag.version == after.tag.version)
-        {
-            gap.versions += 1;
-            continue;
-        }
         let until = later
             .iter()
             .take_while(|sighting| sighting.tag.version <= after.tag.version);

@@ -23,6 +23,6 @@ mod versions;
 pub use check::check;
 pub use evidence::LISTED_NAMES_MAX;
 pub use operation::{Operation, Outcome, Tag, Verb};
-pub use read::{LINE_BYTES_MAX, LINES_MAX, Unreadable};
+pub use read::{BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, Unreadable};
 pub use simulate::{Simulation, simulate};
 pub use verdict::{Concerned, Rule, VIOLATIONS_MAX, Verdict, Violation};

@@ -171,32 +171,27 @@ fn count_there(judge: &mut Judge<'_>, index: &Index, id: PlaceId) {
             .map(|gone| gone.count_overlapping(from, until));
         counts.sum::<usize>()
     };
-    let mut found = None;
-    for cluster in clusters(&place.arrived) {
-        for (came, arrival) in (1..).zip(&cluster.by_ended) {
-            if came > 1 + removals_between(cluster.begun, arrival.ended) {
-                let what = "more entities came than can have gone in between";
-                found = Some((Rule::Unique, what, cluster.by_ended[..came].to_vec()));
-            }
-        }
-    }
-    for cluster in clusters(&place.removed) {
+    let too_many_came = clusters(&place.arrived).into_iter().find_map(|cluster| {
+        let mut came = (1..).zip(&cluster.by_ended);
+        let is_too_many = |came: usize, last: &Range| came > 1 + removals_between(cluster.begun, last.ended);
+        let (count, _) = came.find(|(came, last)| is_too_many(*came, last))?;
+        let what = "more entities came than can have gone in between";
+        Some((Rule::Unique, what, cluster.first(count)))
+    });
+    let too_many_went = clusters(&place.removed).into_iter().find_map(|cluster| {
         let since = place
             .vacant
             .last_ended_before(cluster.begun)
             .map(|since| since.begun);
-        for (went, removal) in (1..).zip(&cluster.by_ended) {
-            if went > place.arrivals_between(since, removal.ended) {
-                let what = "more entities went than can have come";
-                found = Some((Rule::Dropped, what, cluster.by_ended[..went].to_vec()));
-            }
-        }
-    }
-    if let Some((rule, what, ranges)) = found {
+        let mut went = (1..).zip(&cluster.by_ended);
+        let is_too_many = |went: usize, last: &Range| went > place.arrivals_between(since, last.ended);
+        let (count, _) = went.find(|(went, last)| is_too_many(*went, last))?;
+        let what = "more entities went than can have come";
+        Some((Rule::Dropped, what, cluster.first(count)))
+    });
+    if let Some((rule, what, operations)) = too_many_came.or(too_many_went) {
         let name = judge.history.describe_place(id);
-        let operations: Vec<usize> = ranges.iter().map(|range| range.op).collect();
-        let shown = operations.len().saturating_sub(4);
-        judge.report(rule, name, what, &operations[shown..]);
+        judge.report(rule, name, what, &operations);
     }
 }
 
@@ -204,6 +199,16 @@ fn count_there(judge: &mut Judge<'_>, index: &Index, id: PlaceId) {
 struct Cluster {
     begun: u64,
     by_ended: Vec<Range>,
+}
+
+impl Cluster {
+    /// Of those that ended first, the last few: enough to look at.
+    fn first(&self, count: usize) -> Vec<usize> {
+        const SHOWN_MAX: usize = 4;
+        let first = &self.by_ended[..count];
+        let shown = &first[count.saturating_sub(SHOWN_MAX)..];
+        shown.iter().map(|range| range.op).collect()
+    }
 }
 
 fn clusters(ranges: &Ranges) -> Vec<Cluster> {

@@ -10,6 +10,9 @@ use crate::operation::{Operation, Outcome, Tag, Verb};
 /// The longest history that is read. A line takes about 400 bytes of memory, so this many take 1.6 GB.
 pub const LINES_MAX: usize = 4_000_000;
 
+/// The largest history that is read, since every text in it is kept once.
+pub const BYTES_MAX: u64 = 4 << 30;
+
 /// The longest line that is read.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
@@ -33,7 +36,7 @@ impl std::error::Error for Unreadable {}
 /// Reads all lines. Blank ones are passed over.
 pub(crate) fn read(mut input: impl BufRead) -> Result<History, Unreadable> {
     let mut history = History::default();
-    let (mut line, mut number) = (Vec::new(), 0);
+    let (mut line, mut number, mut total) = (Vec::new(), 0, 0);
     loop {
         line.clear();
         number += 1;
@@ -47,6 +50,10 @@ pub(crate) fn read(mut input: impl BufRead) -> Result<History, Unreadable> {
         let is_whole = line.last() == Some(&b'\n');
         if !is_whole && bytes == LINE_BYTES_MAX {
             return Err(refuse(format!("longer than {LINE_BYTES_MAX} bytes")));
+        }
+        total += u64::try_from(bytes).unwrap_or(u64::MAX);
+        if total > BYTES_MAX {
+            return Err(refuse(format!("more than {BYTES_MAX} bytes")));
         }
         if number > LINES_MAX {
             return Err(refuse(format!("more than {LINES_MAX} lines")));
