@@ -7,6 +7,7 @@
 
 mod containers;
 mod databases;
+mod history;
 mod mutants;
 mod table;
 
@@ -22,19 +23,22 @@ use table::Table;
 
 const USAGE: &str = "\
 cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--containers] [--local-locks on|off] [--keep] [--soak]
-                   [--mutants] [--switch NAME]
+                   [--mutants] [--switch NAME] [--history [--seed N] [--seconds N]]
 
   --backend NAME  only this one of sqlite, postgres, mariadb, mysql
   --without NAME  all but this one; a backend that cannot run fails the command unless it is excluded so
   --race ID       only this row of docs/races.md, such as R-CREATE-1
   --containers    runs the servers in containers too, on the private network of the databases
   --keep          leaves the containers and databases for somebody to look at
-  --soak          every kind, both orders and the whole sizes
+  --soak          every kind, both orders and the whole sizes; histories on three servers that are killed in turn
   --mutants       shows that the rows can fail: runs them on servers with a rule switched off
   --switch NAME   only this switch, such as m-bump
   --local-locks on|off
                   whether writes of one name take turns within a server; if not given, as servers have it by default,
-                  and off where a rule is switched off";
+                  and off where a rule is switched off
+  --history       plays random clients and judges what they saw, instead of the rows; also with --mutants
+  --seed N        what they ask for; random where none is given
+  --seconds N     how long they play on each backend";
 
 /// Where the rows are, in the order of the table's columns.
 const BACKENDS: [&str; 4] = ["sqlite", "postgres", "mariadb", "mysql"];
@@ -73,6 +77,9 @@ pub(crate) struct Plan {
     mutants: bool,
     switch: Option<String>,
     local_locks: Option<&'static str>,
+    history: bool,
+    seed: Option<u64>,
+    seconds: Option<u64>,
 }
 
 /// Runs what the arguments ask for, and fails if anything of it does.
@@ -82,6 +89,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         return Ok(());
     };
     let bench = Bench::start(workspace, &plan)?;
+    if plan.history {
+        return history::run(&bench);
+    }
     if plan.mutants {
         bench.run_mutants()
     } else {
@@ -118,6 +128,9 @@ impl Plan {
                     plan.local_locks =
                         Some(known.with_context(|| format!("on or off, not {given}\n{USAGE}"))?);
                 }
+                "--history" => plan.history = true,
+                "--seed" => plan.seed = Some(value()?.parse().context(USAGE)?),
+                "--seconds" => plan.seconds = Some(value()?.parse().context(USAGE)?),
                 "--keep" => plan.keep = true,
                 "--soak" => plan.soak = true,
                 "--mutants" => plan.mutants = true,
@@ -341,6 +354,9 @@ mod tests {
         );
         assert!(plan("--local-locks perhaps").is_err());
         assert_eq!(plan("--help").unwrap(), None);
+        let history = plan("--history --seed 7 --seconds 5").unwrap().unwrap();
+        assert!(history.history && history.seed == Some(7) && history.seconds == Some(5));
+        assert!(plan("--seed x").is_err());
         assert!(plan("--sok").is_err() && plan("--race").is_err());
     }
 }

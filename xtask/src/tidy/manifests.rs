@@ -28,7 +28,9 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["treeline-core", "treeline-dispatch", "treeline-storage"],
     ),
     // They know the server as its users do: through HTTP and `treeline check`.
-    ("treeline-tests", &["treeline-core"]),
+    ("treeline-tests", &["treeline-core", "treeline-history"]),
+    // It judges what clients saw, of whichever server.
+    ("treeline-history", &[]),
     ("xtask", &[]),
 ];
 

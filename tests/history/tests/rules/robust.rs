@@ -1,0 +1,179 @@
+//! What is no history is refused with its line, and large ones are judged.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use treeline_history::{LINE_BYTES_MAX, Simulation, Unreadable, check, simulate};
+
+use crate::book::{during, good, lines};
+
+fn refusal(text: impl AsRef<[u8]>) -> Unreadable {
+    check(text.as_ref()).unwrap_err()
+}
+
+#[test]
+fn a_file_cut_in_the_middle_of_a_line_is_refused_at_that_line() {
+    let text = lines(&good().operations);
+    let refused = refusal(&text[..text.len() - 20]);
+    assert_eq!(refused.line, good().line());
+    assert!(refused.reason.contains("cut off"), "{refused}");
+    // Without its last line's end it is whole.
+    assert!(check(text.trim_end().as_bytes()).is_ok());
+}
+
+#[test]
+fn an_unknown_operation_field_or_outcome_is_refused_at_its_line() {
+    let text = lines(&good().operations);
+    for (from, to, found) in [
+        ("\"operation\":\"rename\"", "\"operation\":\"move\"", "move"),
+        ("\"new_name\"", "\"newname\"", "newname"),
+        (
+            "\"outcome\":\"ok\",\"new_name\"",
+            "\"outcome\":\"fine\",\"new_name\"",
+            "fine",
+        ),
+        ("\"if_match\":\"4-2\"", "\"if_match\":\"4\"", "<id>-<version>"),
+    ] {
+        let line = text.lines().position(|line| line.contains(from)).unwrap() + 1;
+        let refused = refusal(text.replacen(from, to, 1));
+        assert_eq!(refused.line, line, "{refused}");
+        assert!(refused.reason.contains(found), "{refused}");
+    }
+}
+
+#[test]
+fn an_end_before_the_beginning_is_refused_at_its_line() {
+    let mut book = good();
+    let begun = book.at(7).begun;
+    book.at(7).ended = begun - 1;
+    let refused = book.verdict().unwrap_err();
+    assert_eq!(
+        (refused.line, refused.reason.contains("before it began")),
+        (7, true)
+    );
+}
+
+#[test]
+fn two_operations_of_one_client_at_once_are_refused() {
+    let mut book = good();
+    let ended = book.at(4).ended;
+    book.at(5).begun = ended - 1;
+    let refused = book.verdict().unwrap_err();
+    assert_eq!(
+        (refused.line, refused.reason.contains("client 0")),
+        (5, true),
+        "{refused}"
+    );
+    during(book.at(5), 1, ended - 1, ended + 5);
+    assert!(book.verdict().unwrap().holds());
+}
+
+#[test]
+fn a_value_that_is_asked_for_twice_is_refused_since_reads_could_not_be_told_apart() {
+    let mut book = good();
+    book.set("s/g", "7-2", "b", "2");
+    let refused = book.verdict().unwrap_err();
+    assert_eq!(
+        (refused.line, refused.reason.contains("line 3")),
+        (23, true),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_rename_of_what_has_children_is_refused() {
+    let mut book = good();
+    book.rename("s", "6-2", "t");
+    let refused = book.verdict().unwrap_err();
+    assert_eq!(
+        (refused.line, refused.reason.contains("children")),
+        (23, true),
+        "{refused}"
+    );
+}
+
+#[test]
+fn an_answer_that_lacks_what_it_must_say_is_refused() {
+    for (line, missing) in [
+        (2, "id"),
+        (10, "names"),
+        (11, "dropped"),
+        (9, "status"),
+        (7, "new name"),
+    ] {
+        let mut book = good();
+        let operation = book.at(line);
+        (
+            operation.id,
+            operation.names,
+            operation.dropped,
+            operation.new_name,
+        ) = (None, None, None, None);
+        operation.status = None;
+        let refused = book.verdict().unwrap_err();
+        assert_eq!(refused.line, line, "{refused}");
+        assert!(refused.reason.contains(missing) || line == 7, "{refused}");
+    }
+}
+
+#[test]
+fn what_is_no_text_or_too_long_a_line_is_refused() {
+    assert_eq!(refusal(b"\n\xff\xfe\n").line, 2);
+    assert_eq!(refusal(b"{}\n").line, 1);
+    let endless = vec![b' '; LINE_BYTES_MAX + 1];
+    assert!(refusal(endless).reason.contains("longer than"));
+}
+
+#[test]
+fn a_version_that_no_history_can_reach_is_found_without_counting_up_to_it() {
+    let mut book = good();
+    book.at(22).version = Some(u64::MAX);
+    assert!(!book.verdict().unwrap().holds());
+}
+
+#[test]
+fn a_large_history_is_judged() {
+    let mut text = Vec::new();
+    let simulation = Simulation {
+        seed: 3,
+        operations: 30_000,
+        clients: 16,
+        unknown_percent: 3,
+    };
+    simulate(&simulation, |operation| {
+        serde_json::to_writer(&mut text, &operation).unwrap();
+        text.push(b'\n');
+    });
+    let verdict = check(text.as_slice()).unwrap();
+    assert!(verdict.holds() && verdict.operations >= 30_000, "{verdict}");
+}
+
+#[test]
+fn the_exit_code_tells_a_broken_rule_from_an_unreadable_history() {
+    let mut broken = good();
+    broken.at(5).version = Some(2);
+    let cases = [
+        (lines(&good().operations), 0, "0 violations"),
+        (lines(&broken.operations), 1, "H-VERSIONS"),
+        ("{".to_owned(), 2, "line 1"),
+    ];
+    for (history, code, said) in cases {
+        let mut checker = Command::new(env!("CARGO_BIN_EXE_treeline-history"))
+            .arg("-")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        checker
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(history.as_bytes())
+            .unwrap();
+        let output = checker.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains(said), "{text}");
+    }
+}

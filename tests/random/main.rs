@@ -1,0 +1,122 @@
+//! Random clients on several servers of one database, for a time; then what they saw is judged.
+//!
+//! Few names and many clients, so that nearly everything is a race. What a client asks for depends on the seed and its
+//! number alone; how it meets the others is up to the machine. With `--kills` servers die in the middle of it, and their
+//! clients go on with another. When the time is over and all have ended, one more
+//! client reads everything, `treeline check` audits the database, and the checker of `tests/history` reads the log.
+//!
+//! One JSON object on the standard output says what came of it. Exit code 0: every rule holds; 1: one is broken, or
+//! the audit has found something; 2: it could not be run.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the result is printed for whoever started it"
+)]
+
+mod client;
+mod deck;
+mod fleet;
+mod log;
+mod options;
+mod summary;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tokio::task::JoinSet;
+use treeline_tests::Bed;
+
+use crate::client::RandomClient;
+use crate::deck::{Deck, Shape};
+use crate::fleet::Fleet;
+use crate::log::Log;
+use crate::options::Options;
+use crate::summary::Summary;
+
+/// Names the test build of the server.
+const BINARY_VARIABLE: &str = "TREELINE_TEST_BIN";
+
+/// Rules that the servers are to leave out.
+const MUTANTS_VARIABLE: &str = "TREELINE_TEST_MUTANTS";
+
+/// How long the servers run until one of them is killed, and then the next.
+const KILL_AFTER: Duration = Duration::from_secs(2);
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("treeline-random: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<ExitCode> {
+    let options = Options::parse(std::env::args().skip(1))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let summary = runtime.block_on(told(&options))?;
+    if let Some(text) = summary.complaint() {
+        eprintln!("{text}");
+    }
+    println!("{}", summary.json());
+    Ok(if summary.holds() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The whole run.
+async fn told(options: &Options) -> Result<Summary> {
+    let bed = bed(options)?;
+    let mut fleet = Fleet::start(&bed, options.servers).await?;
+    let log = Log::create(&options.history)?;
+    let shape = Shape::new(options.seed, bed.files());
+    let addresses = fleet.addresses();
+    let client = |number: u32| RandomClient::new(number, &addresses, &shape, &log);
+
+    client(0).plant().await?;
+    let mut clients = JoinSet::new();
+    for number in 1..=options.clients {
+        let deck = Deck::new(&shape, options.seed, number);
+        let (mut client, within) = (client(number), Duration::from_secs(options.seconds));
+        clients.spawn(async move { client.play(deck, within).await });
+    }
+    let mut killed = 0;
+    loop {
+        match tokio::time::timeout(KILL_AFTER, clients.join_next()).await {
+            Ok(None) => break,
+            Ok(Some(ended)) => ended??,
+            Err(_) if options.kills && clients.len() == options.clients as usize => {
+                fleet.replace(killed).await?;
+                killed += 1;
+            }
+            Err(_) => {}
+        }
+    }
+    client(options.clients + 1).read_everything().await?;
+    log.finish()?;
+
+    fleet.all_are_alive()?;
+    let audit = bed.run(&["check"]).await?;
+    let audit = (audit.code != Some(0)).then(|| audit.text());
+    Summary::of(options, audit)
+}
+
+fn bed(options: &Options) -> Result<Bed> {
+    let binary = std::env::var_os(BINARY_VARIABLE).with_context(|| {
+        format!("{BINARY_VARIABLE} names no server; `cargo xtask itest --history` sets it")
+    })?;
+    let mut bed = Bed::of(std::path::absolute(binary)?, options.database_url()?)?;
+    if let Ok(mutants) = std::env::var(MUTANTS_VARIABLE)
+        && !mutants.is_empty()
+    {
+        bed.set_variable("TREELINE_MUTANTS", &mutants);
+    }
+    Ok(bed)
+}

@@ -1,0 +1,249 @@
+//! `cargo xtask itest --history`: random clients on two servers, on each backend, and the verdict on what they saw.
+//!
+//! The program that plays and judges is `tests/random`; here are its databases, and the table of what came of it. In a
+//! soak there are three servers, of which one after the other is killed and comes back. With
+//! `--mutants` the servers leave out a rule, and a run that nothing was found in fails.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use super::{BACKENDS, BINARY_VARIABLE, Bench, MUTANTS_VARIABLE};
+use crate::command;
+
+/// How long the clients play, on each backend.
+const SECONDS: u64 = 20;
+
+/// The same, on servers without one of their rules: the first conflict shows it.
+const SECONDS_WITHOUT_A_RULE: u64 = 8;
+
+/// What is a race must be won to be found, so a rule that seems to be there is looked for again.
+const ATTEMPTS_MAX: u64 = 3;
+
+/// What the exit code of the program says if it could not do its work.
+const NOT_RUN: i32 = 2;
+
+/// Where a rule is more than what one writer for everything gives anyway.
+const SERVERS: &[&str] = &["postgres", "mariadb", "mysql"];
+
+/// What the audit's findings are called beside the rules of the checker.
+const AUDIT: &str = "audit";
+
+/// Rules that the servers leave out, where they mean anything, and what may find it. A child that was created below
+/// what was being dropped is out of its clients' sight, since no path leads to it; only the audit sees it.
+const SWITCHES: [(&str, &[&str], &[&str]); 5] = [
+    (
+        "m-version-predicate",
+        &BACKENDS,
+        &["H-VERSIONS", "H-LOST", "H-MATCH"],
+    ),
+    ("m-delta", &BACKENDS, &["H-LOST"]),
+    ("m-strict-insert", &BACKENDS, &["H-UNIQUE"]),
+    ("m-live-predicate", &BACKENDS, &["H-DROPPED"]),
+    ("m-parent-lock,m-liveness-key", SERVERS, &["H-PARENT", AUDIT]),
+];
+
+/// One run of the program.
+struct Run {
+    backend: &'static str,
+    mutant: &'static str,
+    seed: u64,
+    result: Value,
+}
+
+/// Plays on each backend that takes part, and fails if anything was found, or, without a rule, if nothing was.
+pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
+    let program = build(bench)?;
+    let random = || RandomState::new().build_hasher().finish() % 1_000_000;
+    let seed = bench.plan.seed.unwrap_or_else(random);
+    println!("\n== histories, seed {seed}");
+    if bench.plan.mutants {
+        return without_rules(bench, &program, seed);
+    }
+    let mut runs = Vec::new();
+    for backend in bench.plan.backends.iter().copied() {
+        let seconds = bench.plan.seconds.unwrap_or(SECONDS);
+        runs.push(play(bench, &program, backend, "", seed, seconds)?);
+    }
+    print!("{}", table(&runs));
+    let failed: Vec<String> = runs.iter().filter(|run| !run.holds()).map(Run::name).collect();
+    ensure!(failed.is_empty(), "not as it should be: {}", failed.join(", "));
+    Ok(())
+}
+
+fn without_rules(bench: &Bench<'_>, program: &Path, seed: u64) -> Result<()> {
+    let wanted = |name: &str| bench.plan.switch.as_deref().is_none_or(|switch| switch == name);
+    let seconds = bench.plan.seconds.unwrap_or(SECONDS_WITHOUT_A_RULE);
+    let (mut runs, mut survivors) = (Vec::new(), Vec::new());
+    for (mutant, backends, rules) in SWITCHES.iter().filter(|(name, ..)| wanted(name)) {
+        let backends = backends.iter().filter(|name| bench.plan.backends.contains(name));
+        for backend in backends.copied() {
+            let mut is_caught = false;
+            for attempt in 0..ATTEMPTS_MAX {
+                let run = play(bench, program, backend, mutant, seed + attempt, seconds)?;
+                is_caught = run.found().iter().any(|found| rules.contains(found));
+                runs.push(run);
+                if is_caught {
+                    break;
+                }
+            }
+            if !is_caught {
+                survivors.push(format!("{mutant} on {backend}"));
+            }
+        }
+    }
+    print!("{}", table(&runs));
+    ensure!(!runs.is_empty(), "no history is played without that rule");
+    ensure!(survivors.is_empty(), "not found: {}", survivors.join(", "));
+    Ok(())
+}
+
+fn build(bench: &Bench<'_>) -> Result<PathBuf> {
+    let mut build = command::cargo(&bench.workspace.root);
+    build.args(["build", "--quiet", "--locked", "-p", "treeline-tests"]);
+    command::run(build.args(["--bin", "treeline-random"]))?;
+    let name = format!("treeline-random{}", std::env::consts::EXE_SUFFIX);
+    Ok(bench.workspace.target.join("debug").join(name))
+}
+
+/// One run on a database of its own.
+fn play(
+    bench: &Bench<'_>,
+    program: &Path,
+    backend: &'static str,
+    mutant: &'static str,
+    seed: u64,
+    seconds: u64,
+) -> Result<Run> {
+    let mut run = Run {
+        backend,
+        mutant,
+        seed,
+        result: Value::Null,
+    };
+    let name = run.name().replace(' ', "-");
+    let history = bench
+        .workspace
+        .target
+        .join("itest")
+        .join(format!("history-{name}.jsonl"));
+    println!("{name}: {}", history.display());
+    // Short: MySQL bounds the names of the locks that are named after databases.
+    let number = SWITCHES.iter().position(|(names, ..)| *names == mutant);
+    let short = format!("h{seed}_{}", number.map_or(0, |number| number + 1));
+    let databases = bench.databases.make(&short, 1, &[backend])?;
+    let mut play = Command::new(program);
+    play.args(["--backend", backend, "--seed", &seed.to_string()]);
+    play.args(["--seconds", &seconds.to_string(), "--history"])
+        .arg(&history);
+    if let Some(database) = databases.first() {
+        play.args(["--database", database]);
+    }
+    if bench.plan.soak {
+        play.args(["--servers", "3", "--kills"]);
+    }
+    play.env(BINARY_VARIABLE, &bench.binary)
+        .env(MUTANTS_VARIABLE, mutant);
+    bench.databases.tell(&mut play, &[backend]);
+    let output = play.stdin(Stdio::null()).output();
+    bench.databases.discard(&databases, &[backend]);
+    let output = output.context("cannot start the random clients")?;
+    let is_played = output.status.code().is_some_and(|code| code < NOT_RUN);
+    if mutant.is_empty() || !is_played {
+        print!("{}", String::from_utf8_lossy(&output.stderr));
+    }
+    ensure!(
+        is_played,
+        "{name} could not be played to its end ({})",
+        output.status
+    );
+    run.result = serde_json::from_slice(&output.stdout).context("the random clients printed no result")?;
+    Ok(run)
+}
+
+impl Run {
+    fn name(&self) -> String {
+        let words = [self.backend, &self.seed.to_string(), self.mutant];
+        words.join(" ").trim_end().to_owned()
+    }
+
+    /// Each rule that was broken, as often as it was.
+    fn rules(&self) -> Vec<&str> {
+        let rules = self.result["rules"].as_array().into_iter().flatten();
+        rules.filter_map(Value::as_str).collect()
+    }
+
+    fn holds(&self) -> bool {
+        self.found().is_empty()
+    }
+
+    /// Everything that is not as it should be, each once.
+    fn found(&self) -> BTreeSet<&str> {
+        let audit = (!self.result["audit"].is_null()).then_some(AUDIT);
+        let failed = (self.result["failed"] != 0).then_some("5xx");
+        self.rules().into_iter().chain(audit).chain(failed).collect()
+    }
+
+    fn line(&self) -> String {
+        let counts = ["operations", "succeeded", "refused", "unknown", "entities"];
+        let counts = counts.map(|name| format!("{:>11}", self.result[name].as_u64().unwrap_or_default()));
+        let found: Vec<&str> = self.found().into_iter().collect();
+        let line = format!(
+            "{:<10}{:>10}{}{:>11}  {:<31}{}",
+            self.backend,
+            self.seed,
+            counts.concat(),
+            self.rules().len(),
+            self.mutant,
+            found.join(" ")
+        );
+        format!("{}\n", line.trim_end())
+    }
+}
+
+fn table(runs: &[Run]) -> String {
+    let heads = ["operations", "ok", "refused", "unknown", "entities", "violations"];
+    let heads = heads.map(|head| format!("{head:>11}")).concat();
+    let head = format!("\n{:<10}{:>10}{heads}\n", "backend", "seed");
+    let place = |run: &&Run| BACKENDS.iter().position(|backend| *backend == run.backend);
+    let mut runs: Vec<&Run> = runs.iter().collect();
+    runs.sort_by_key(place);
+    std::iter::once(head)
+        .chain(runs.into_iter().map(Run::line))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_run_holds_only_if_checker_audit_and_answers_are_content() {
+        let run = |rules: Value, audit: Value, failed: u64| Run {
+            backend: "sqlite",
+            mutant: "",
+            seed: 7,
+            result: json!({"operations": 12, "rules": rules, "audit": audit, "failed": failed}),
+        };
+        let good = run(json!([]), Value::Null, 0);
+        assert!(good.holds());
+        let bad = [
+            run(json!(["H-LOST", "H-LOST"]), Value::Null, 0),
+            run(json!([]), json!("INV-1"), 0),
+            run(json!([]), Value::Null, 1),
+        ];
+        assert!(bad.iter().all(|run| !run.holds()));
+        let runs: Vec<Run> = bad.into_iter().chain([good]).collect();
+        let text = table(&runs);
+        assert!(
+            text.contains("H-LOST\n") && text.contains("audit\n") && text.contains("5xx\n"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 6);
+    }
+}
