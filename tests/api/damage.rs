@@ -1,7 +1,10 @@
 //! Databases that were damaged by hand: the audit names each damage and exits with 1, and a schema of
 //! another time is not served.
 
+use std::path::Path;
+
 use anyhow::{Result, ensure};
+use hyper::Method;
 use serde_json::json;
 use treeline_tests::{Bed, Tree};
 
@@ -126,5 +129,27 @@ async fn a_schema_newer_than_the_binary_is_not_served() -> Result<()> {
         );
     }
     ensure!(std::fs::read(bed.database())? == before, "the file was changed");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_log_that_cannot_be_written_fails_no_request() -> Result<()> {
+    let bed = Bed::new()?;
+    let server = bed.start_logging_to(Path::new("/dev/full")).await?;
+    let mut client = server.client();
+    let metalake = json!({"name": "m"});
+    client.post("/api/metalakes", &metalake).await?.ok()?;
+    // Something to write into the log: whoever uses a key meets a table that is gone.
+    bed.damage("DROP TABLE idempotency").await?;
+    let broken = client
+        .send(
+            Method::POST,
+            "/api/metalakes",
+            &[("idempotency-key", "k")],
+            r#"{"name":"n"}"#,
+        )
+        .await?;
+    ensure!(broken.status == 500, "{}", broken.text);
+    client.get("/api/metalakes/m").await?.ok()?;
     Ok(())
 }

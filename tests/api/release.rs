@@ -21,6 +21,7 @@ fn the_release_binary_has_no_sync_point_and_no_mutant() -> Result<()> {
         "m-feed-tx",
         "TREELINE_MUTANTS",
         "TREELINE_TEST_LISTEN",
+        "test-clock-skew",
     ] {
         ensure!(!holds(name), "the release binary knows `{name}`");
     }

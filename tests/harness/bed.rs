@@ -142,6 +142,13 @@ impl Bed {
         Ok(server)
     }
 
+    /// One whose log goes there, whatever becomes of it.
+    pub async fn start_logging_to(&self, log: &Path) -> Result<Server> {
+        let address = free_address()?;
+        let command = self.command(&["serve", "--listen", &address.to_string()]);
+        Server::start(command, Place::Here(address), log.to_owned()).await
+    }
+
     /// A test build with more arguments, which also listens for tests: the server, and where it does.
     pub async fn start_with_hooks(&self, arguments: &[&str]) -> Result<(Server, SocketAddr)> {
         self.launch(true, arguments).await
@@ -290,7 +297,8 @@ impl Bed {
             .collect()
     }
 
-    fn root(&self) -> &Path {
+    /// The directory of everything that is this bed's.
+    pub fn root(&self) -> &Path {
         self.directory.path()
     }
 

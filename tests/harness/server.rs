@@ -201,7 +201,12 @@ impl Drop for Server {
 }
 
 fn tail(log: &Path) -> String {
-    let text = std::fs::read_to_string(log).unwrap_or_default();
+    // A log that is no file, such as a full device, may have no end.
+    let text = if log.is_file() {
+        std::fs::read_to_string(log).unwrap_or_default()
+    } else {
+        String::new()
+    };
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n")
 }

@@ -16,6 +16,9 @@ pub(crate) fn install(filter: &str, format: LogFormat) -> Result<(), String> {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // It would say so on standard error too, and panic if that cannot be written either: a full disk under the log
+        // must not fail requests.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     let installed = match format {
         LogFormat::Text => builder.try_init(),
