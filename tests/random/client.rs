@@ -70,6 +70,20 @@ impl RandomClient {
         Ok(())
     }
 
+    /// Makes something of a name of its own.
+    pub(crate) async fn writes_again(&mut self) -> Result<()> {
+        let (catalog, _) = CATALOGS[0];
+        let name = format!("after{}", self.number);
+        let path = vec![self.shape.metalake.clone(), catalog.to_owned(), name];
+        let operation = self.ask(&card(Verb::Create, Kind::Schema, path)).await?;
+        ensure!(
+            operation.outcome == Outcome::Ok,
+            "server {} does not serve again: {operation:?}",
+            self.server
+        );
+        Ok(())
+    }
+
     /// Lists every collection and loads every path. Nobody writes any more, so this is what is left.
     pub(crate) async fn read_everything(&mut self) -> Result<()> {
         for (kind, path) in self.shape.collections() {

@@ -1,10 +1,13 @@
 //! The servers of a run, and where they are now: one that was killed comes back at another address.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, ensure};
 use treeline_tests::{Bed, Client, Server};
+
+use crate::fault::Fault;
 
 /// Enough for the clients, and few enough for several servers on one database.
 const ARGUMENTS: [&str; 4] = [
@@ -14,12 +17,13 @@ const ARGUMENTS: [&str; 4] = [
     "20000",
 ];
 
-/// A port that was free a moment ago may be taken by a connection that a client has opened meanwhile.
-const STARTS_MAX: usize = 3;
+/// Where faults are suffered: no wait is longer than the fault itself.
+const HASTY: [&str; 2] = ["--operation-ms-max", "5000"];
 
 /// All servers.
 pub(crate) struct Fleet<'b> {
     bed: &'b Bed,
+    fault: Option<Fault>,
     servers: Vec<Server>,
     addresses: Addresses,
 }
@@ -43,14 +47,15 @@ impl Addresses {
 
 impl<'b> Fleet<'b> {
     /// One after the other: the first makes the tables.
-    pub(crate) async fn start(bed: &'b Bed, count: usize) -> Result<Fleet<'b>> {
+    pub(crate) async fn start(bed: &'b Bed, count: usize, fault: Option<Fault>) -> Result<Fleet<'b>> {
         let mut fleet = Fleet {
             bed,
+            fault,
             servers: Vec::new(),
             addresses: Addresses::default(),
         };
-        for _ in 0..count {
-            let server = fleet.start_one().await?;
+        for number in 0..count {
+            let server = fleet.start_one(number).await?;
             fleet.servers.push(server);
         }
         fleet.tell();
@@ -65,31 +70,49 @@ impl<'b> Fleet<'b> {
     pub(crate) async fn replace(&mut self, number: usize) -> Result<()> {
         let number = number % self.servers.len();
         self.servers[number].kill().await?;
-        self.servers[number] = self.start_one().await?;
+        self.servers[number] = self.start_one(number).await?;
         self.tell();
         Ok(())
     }
 
     /// A fault that brings a server down must not pass for a quiet one.
-    pub(crate) fn all_are_alive(&mut self) -> Result<()> {
+    pub(crate) async fn all_are_alive(&mut self) -> Result<()> {
         for server in &mut self.servers {
-            ensure!(server.is_alive(), "a server has ended:\n{}", server.log_tail());
+            ensure!(
+                server.is_alive(),
+                "a server has ended ({:?}):\n{}",
+                server.wait().await.ok(),
+                server.log_tail()
+            );
         }
         Ok(())
     }
 
-    async fn start_one(&self) -> Result<Server> {
-        let mut attempt = 1;
-        loop {
-            match self.bed.start_with(&ARGUMENTS).await {
-                Ok(mut server) => {
-                    server.hush();
-                    return Ok(server);
-                }
-                Err(error) if attempt < STARTS_MAX && format!("{error:#}").contains("in use") => attempt += 1,
-                Err(error) => return Err(error),
-            }
+    /// The one that faults of servers befall.
+    pub(crate) fn first(&self) -> &Server {
+        &self.servers[0]
+    }
+
+    /// Where the run's files are.
+    pub(crate) fn directory(&self) -> &Path {
+        self.bed.root()
+    }
+
+    async fn start_one(&self, number: usize) -> Result<Server> {
+        let skew = self
+            .fault
+            .map_or(0, |fault| fault.clock_skew_ms(number))
+            .to_string();
+        let mut arguments = ARGUMENTS.to_vec();
+        if skew != "0" {
+            arguments.extend(["--test-clock-skew-ms", &skew]);
         }
+        if self.fault.is_some() {
+            arguments.extend(HASTY);
+        }
+        let mut server = self.bed.start_with(&arguments).await?;
+        server.hush();
+        Ok(server)
     }
 
     fn tell(&self) {

@@ -15,6 +15,7 @@
 
 mod client;
 mod deck;
+mod fault;
 mod fleet;
 mod log;
 mod options;
@@ -29,6 +30,7 @@ use treeline_tests::Bed;
 
 use crate::client::RandomClient;
 use crate::deck::{Deck, Shape};
+use crate::fault::Fault;
 use crate::fleet::Fleet;
 use crate::log::Log;
 use crate::options::Options;
@@ -74,7 +76,14 @@ fn run() -> Result<ExitCode> {
 /// The whole run.
 async fn told(options: &Options) -> Result<Summary> {
     let bed = bed(options)?;
-    let mut fleet = Fleet::start(&bed, options.servers).await?;
+    let fault = options.fault.as_ref().map(|(_, fault)| *fault);
+    // Before the servers, which are to be gone by the time that it goes.
+    let _disk = match fault {
+        Some(Fault::DiskFull) => Some(fault::make_disk(bed.root()).await?),
+        _ => None,
+    };
+    std::fs::create_dir_all(bed.files())?;
+    let mut fleet = Fleet::start(&bed, options.servers, fault).await?;
     let log = Log::create(&options.history)?;
     let shape = Shape::new(options.seed, bed.files());
     let addresses = fleet.addresses();
@@ -86,6 +95,11 @@ async fn told(options: &Options) -> Result<Summary> {
         let deck = Deck::new(&shape, options.seed, number);
         let (mut client, within) = (client(number), Duration::from_secs(options.seconds));
         clients.spawn(async move { client.play(deck, within).await });
+    }
+    let mut over = None;
+    if let Some(fault) = fault {
+        tokio::time::sleep(Duration::from_secs(options.seconds) / 3).await;
+        over = Some(fault.strike(&mut fleet, &options.backend, &log).await?);
     }
     let mut killed = 0;
     loop {
@@ -99,13 +113,17 @@ async fn told(options: &Options) -> Result<Summary> {
             Err(_) => {}
         }
     }
+    // Each server has to serve again, whatever it has gone through; it was not started again for that.
+    for number in options.clients + 1..=options.clients + u32::try_from(options.servers)? {
+        client(number).writes_again().await?;
+    }
     client(options.clients + 1).read_everything().await?;
     log.finish()?;
 
-    fleet.all_are_alive()?;
+    fleet.all_are_alive().await?;
     let audit = bed.run(&["check"]).await?;
     let audit = (audit.code != Some(0)).then(|| audit.text());
-    Summary::of(options, audit)
+    Summary::of(options, audit, over)
 }
 
 fn bed(options: &Options) -> Result<Bed> {

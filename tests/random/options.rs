@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::fault::Fault;
+
 const USAGE: &str = "treeline-random --history FILE [--backend NAME] [--database NAME] [--seed N] [--seconds N] \
-                     [--clients N] [--servers N] [--kills]; a backend other than sqlite needs TREELINE_TEST_<BACKEND>_URL \
+                     [--clients N] [--servers N] [--kills] [--fault NAME]; a backend other than sqlite needs TREELINE_TEST_<BACKEND>_URL \
                      and the name of a database there";
 
 /// The whole command line.
@@ -21,6 +23,8 @@ pub(crate) struct Options {
     pub(crate) servers: usize,
     /// Whether servers are killed on the way.
     pub(crate) kills: bool,
+    /// What goes wrong in the middle.
+    pub(crate) fault: Option<(String, Fault)>,
 }
 
 impl Options {
@@ -34,6 +38,7 @@ impl Options {
             clients: 16,
             servers: 2,
             kills: false,
+            fault: None,
         };
         while let Some(option) = words.next() {
             if option == "--kills" {
@@ -48,6 +53,10 @@ impl Options {
                 "--seed" => options.seed = value.parse().context(USAGE)?,
                 "--seconds" => options.seconds = value.parse().context(USAGE)?,
                 "--clients" => options.clients = value.parse().context(USAGE)?,
+                "--fault" => {
+                    let fault = Fault::named(&value)?;
+                    options.fault = Some((value, fault));
+                }
                 "--servers" => options.servers = value.parse().context(USAGE)?,
                 _ => bail!(USAGE),
             }

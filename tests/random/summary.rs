@@ -6,9 +6,12 @@ use std::io::{BufRead as _, BufReader};
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use treeline_history::{Operation, Outcome, Verdict};
+use treeline_history::{Operation, Outcome, Verb, Verdict};
 
 use crate::options::Options;
+
+/// When the first write must be through again, after a fault is over.
+const RECOVERED_MS_MAX: u64 = 5_000;
 
 /// The verdict, and what the audit and the answers say beside it.
 #[derive(Debug)]
@@ -21,18 +24,29 @@ pub(crate) struct Summary {
     answers: BTreeMap<u16, usize>,
     /// What `treeline check` has found.
     audit: Option<String>,
+    fault: Option<String>,
+    /// From the end of the fault to the first write that was answered with success, in milliseconds.
+    recovered_ms: Option<u64>,
 }
 
 impl Summary {
     /// Reads the log and judges it.
-    pub(crate) fn of(options: &Options, audit: Option<String>) -> Result<Summary> {
+    pub(crate) fn of(options: &Options, audit: Option<String>, over: Option<u64>) -> Result<Summary> {
         let open = || {
             let file = File::open(&options.history).context("cannot read the history")?;
             anyhow::Ok(BufReader::new(file))
         };
         let mut answers = BTreeMap::new();
+        let mut first_write = None::<u64>;
         for line in open()?.lines() {
             let operation: Operation = serde_json::from_str(&line?)?;
+            if let Some(over) = over
+                && operation.outcome == Outcome::Ok
+                && operation.ended >= over
+                && !matches!(operation.operation, Verb::Load | Verb::List)
+            {
+                first_write = Some(first_write.map_or(operation.ended, |first| first.min(operation.ended)));
+            }
             let status = match operation.outcome {
                 Outcome::Unknown => None,
                 Outcome::Ok | Outcome::Refused => operation.status,
@@ -46,16 +60,27 @@ impl Summary {
             verdict: treeline_history::check(open()?)?,
             answers,
             audit,
+            fault: options.fault.as_ref().map(|(name, _)| name.clone()),
+            recovered_ms: over.zip(first_write).map(|(over, first)| (first - over) / 1_000),
         })
     }
 
     pub(crate) fn holds(&self) -> bool {
-        self.verdict.holds() && self.audit.is_none() && self.failed() == 0
+        self.verdict.holds() && self.audit.is_none() && self.failed() == 0 && !self.is_late()
     }
 
-    /// How often a server answered that it had failed. Nothing in a run gives it a reason to.
+    /// Whether the servers took too long to serve again.
+    fn is_late(&self) -> bool {
+        self.fault.is_some() && self.recovered_ms.is_none_or(|took| took > RECOVERED_MS_MAX)
+    }
+
+    /// How often a server answered that it had failed. Only a fault gives it a reason to say that it cannot serve now.
     fn failed(&self) -> usize {
-        let failures = self.answers.iter().filter(|(status, _)| **status >= 500);
+        let is_told = |status: u16| status == 503 && self.fault.is_some();
+        let failures = self
+            .answers
+            .iter()
+            .filter(|(status, _)| **status >= 500 && !is_told(**status));
         failures.map(|(_, count)| count).sum()
     }
 
@@ -95,6 +120,9 @@ impl Summary {
             "failed": self.failed(),
             "rules": rules,
             "audit": self.audit,
+            "fault": self.fault,
+            "recovered_ms": self.recovered_ms,
+            "late": self.is_late(),
         })
     }
 }

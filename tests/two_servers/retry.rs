@@ -121,7 +121,7 @@ async fn r_retry_2_a_deadlock_with_a_stranger_is_run_again_and_counted(race: &mu
     let facts = race.facts().await?;
     facts.is_not_live(&z)?;
     let feed: Vec<&str> = std::iter::once("create")
-        .chain(std::iter::repeat_n("alter", renames))
+        .chain(std::iter::repeat_n("rename", renames))
         .collect();
     facts.feed_says(facts.live(&x)?, &feed)
 }

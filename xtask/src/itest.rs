@@ -7,6 +7,7 @@
 
 mod containers;
 mod databases;
+mod faults;
 mod history;
 mod mutants;
 mod table;
@@ -23,7 +24,8 @@ use table::Table;
 
 const USAGE: &str = "\
 cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--containers] [--local-locks on|off] [--keep] [--soak]
-                   [--mutants] [--switch NAME] [--history [--seed N] [--seconds N]]
+                   [--mutants] [--switch NAME] [--history] [--faults]
+                   [--fault NAME] [--seed N] [--seconds N]
 
   --backend NAME  only this one of sqlite, postgres, mariadb, mysql
   --without NAME  all but this one; a backend that cannot run fails the command unless it is excluded so
@@ -37,6 +39,9 @@ cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--cont
                   whether writes of one name take turns within a server; if not given, as servers have it by default,
                   and off where a rule is switched off
   --history       plays random clients and judges what they saw, instead of the rows; also with --mutants
+  --faults        the same while something goes wrong: servers die, stand still and lose their database, databases
+                  die and stand still, a disk is full, clocks are apart
+  --fault NAME    only this one, such as database-killed
   --seed N        what they ask for; random where none is given
   --seconds N     how long they play on each backend";
 
@@ -78,6 +83,8 @@ pub(crate) struct Plan {
     switch: Option<String>,
     local_locks: Option<&'static str>,
     history: bool,
+    faults: bool,
+    fault: Option<String>,
     seed: Option<u64>,
     seconds: Option<u64>,
 }
@@ -89,6 +96,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         return Ok(());
     };
     let bench = Bench::start(workspace, &plan)?;
+    if plan.faults {
+        return faults::run(&bench);
+    }
     if plan.history {
         return history::run(&bench);
     }
@@ -129,6 +139,8 @@ impl Plan {
                         Some(known.with_context(|| format!("on or off, not {given}\n{USAGE}"))?);
                 }
                 "--history" => plan.history = true,
+                "--faults" => plan.faults = true,
+                "--fault" => plan.fault = Some(value()?.to_owned()),
                 "--seed" => plan.seed = Some(value()?.parse().context(USAGE)?),
                 "--seconds" => plan.seconds = Some(value()?.parse().context(USAGE)?),
                 "--keep" => plan.keep = true,
@@ -141,6 +153,9 @@ impl Plan {
         let wanted = |name: &&str| (only.is_empty() || only.contains(name)) && !without.contains(name);
         plan.backends = BACKENDS.into_iter().filter(wanted).collect();
         plan.mutants |= plan.switch.is_some();
+        plan.faults |= plan.fault.is_some();
+        // Only a container can lose its network and nothing else.
+        plan.containers |= plan.faults;
         ensure!(!plan.backends.is_empty(), "no backend is left to run on");
         Ok(Some(plan))
     }
@@ -210,7 +225,7 @@ impl<'a> Bench<'a> {
     pub(crate) fn start(workspace: &'a Workspace, plan: &'a Plan) -> Result<Bench<'a>> {
         Ok(Bench {
             binary: binary(workspace)?,
-            databases: Databases::start(workspace, &plan.backends, plan.containers, plan.keep)?,
+            databases: Databases::start(workspace, plan)?,
             workspace,
             plan,
         })

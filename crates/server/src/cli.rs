@@ -24,6 +24,10 @@ struct Cli {
     #[cfg(feature = "test-hooks")]
     #[arg(long, env = "TREELINE_TEST_LISTEN", global = true)]
     test_listen: Option<String>,
+    /// How far the clock of this test build is off, in milliseconds
+    #[cfg(feature = "test-hooks")]
+    #[arg(long, global = true, default_value_t = 0, allow_negative_numbers = true)]
+    test_clock_skew_ms: i64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Subcommand)]
@@ -59,7 +63,7 @@ type Failure = Box<dyn std::error::Error>;
 
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
     #[cfg(feature = "test-hooks")]
-    crate::hooks::remember(cli.test_listen);
+    crate::hooks::remember(cli.test_listen, cli.test_clock_skew_ms);
     let config = Config::load(cli.options)?;
     logging::install(&config.log_level, config.log_format)?;
     for warning in &config.warnings {

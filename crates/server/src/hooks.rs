@@ -5,6 +5,7 @@
 //! which locks two rows against the order of the protocols and lets go of them.
 
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::extract::{Query, State};
@@ -29,8 +30,9 @@ struct Point {
 
 static ADDRESS: OnceLock<String> = OnceLock::new();
 
-/// Keeps the address of the command line until the server is there.
-pub(crate) fn remember(address: Option<String>) {
+/// Sets this process's clock wrong, and keeps the address of the command line until the server is there.
+pub(crate) fn remember(address: Option<String>, clock_skew_ms: i64) {
+    hooks::CLOCK_SKEW_MS.store(clock_skew_ms, Ordering::Relaxed);
     if let Some(address) = address {
         ADDRESS.get_or_init(|| address);
     }

@@ -34,7 +34,7 @@ pub use active::*;
 #[cfg(feature = "test-hooks")]
 mod active {
     use std::collections::HashMap;
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
     use std::sync::{Arc, LazyLock, Mutex, PoisonError};
     use std::time::Duration;
 
@@ -63,6 +63,9 @@ mod active {
     type Key = (String, String);
 
     static POINTS: LazyLock<Mutex<HashMap<Key, Arc<Armed>>>> = LazyLock::new(Mutex::default);
+
+    /// How far this machine's clock is off, as far as the store can tell.
+    pub static CLOCK_SKEW_MS: AtomicI64 = AtomicI64::new(0);
 
     /// Whether this process's SQLite writer waits for another process's transaction.
     pub(crate) static WRITER_WAITS: AtomicBool = AtomicBool::new(false);

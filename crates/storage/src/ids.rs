@@ -54,7 +54,10 @@ impl Ids {
 )]
 pub(crate) fn now_ms() -> i64 {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX)
+    let now_ms = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
+    #[cfg(feature = "test-hooks")]
+    let now_ms = now_ms + crate::hooks::CLOCK_SKEW_MS.load(std::sync::atomic::Ordering::Relaxed);
+    now_ms
 }
 
 #[cfg(test)]

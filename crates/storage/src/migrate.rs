@@ -117,8 +117,9 @@ pub(crate) async fn migrate_network(
             give: "SELECT pg_advisory_unlock(8390462745)",
         },
         Connector::MySql(_) => Lock {
-            take: "DO GET_LOCK(CONCAT('treeline.migrate.', DATABASE()), 60)",
-            give: "DO RELEASE_LOCK(CONCAT('treeline.migrate.', DATABASE()))",
+            // A digest, since the name of a lock may have 64 characters and that of a database as well.
+            take: "DO GET_LOCK(CONCAT('treeline.migrate.', SHA1(DATABASE())), 60)",
+            give: "DO RELEASE_LOCK(CONCAT('treeline.migrate.', SHA1(DATABASE())))",
         },
     };
     survey::refuse_pooler(options, connection.as_mut()).await?;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use super::Plan;
 use super::containers::{Container, LABEL, Network};
 use crate::command;
 use crate::images;
@@ -58,12 +59,8 @@ struct Url {
 
 impl Databases {
     /// Starts what the environment does not name.
-    pub(super) fn start(
-        workspace: &Workspace,
-        backends: &[&'static str],
-        containers: bool,
-        keep: bool,
-    ) -> Result<Databases> {
+    pub(super) fn start(workspace: &Workspace, plan: &Plan) -> Result<Databases> {
+        let (backends, keep) = (&plan.backends, plan.keep);
         let wanted: Vec<&'static str> = backends
             .iter()
             .copied()
@@ -75,10 +72,10 @@ impl Databases {
             network: None,
             keep,
         };
-        if wanted.is_empty() && !containers {
+        if wanted.is_empty() && !plan.containers {
             return Ok(databases);
         }
-        let base = if containers { Some(images::BASE) } else { None };
+        let base = if plan.containers { Some(images::BASE) } else { None };
         let all: Vec<&str> = wanted.iter().copied().chain(base).collect();
         let images = images::ensure(workspace, &all)
             .context("exclude what cannot run with --without, or name servers in the environment")?;
@@ -96,7 +93,7 @@ impl Databases {
                     image,
                     container: None,
                 },
-                _ => Server::run(backend, image, network, keep)?,
+                _ => Server::run(backend, image, network, plan)?,
             };
             databases.servers.insert(backend, server);
         }
@@ -129,6 +126,12 @@ impl Databases {
             Some(server) if server.has_pooler() => suite.env(POOLER_VARIABLE, &server.url.host),
             _ => suite.env_remove(POOLER_VARIABLE),
         };
+    }
+
+    /// The container of a database server, if it has one here.
+    pub(super) fn container(&self, backend: &str) -> Option<&str> {
+        let container = self.servers.get(backend)?.container.as_ref()?;
+        Some(&container.id)
     }
 
     /// Where servers run that are containers too: the image, the network, and this machine's address in it.
@@ -212,10 +215,13 @@ fn variable(backend: &str) -> String {
 }
 
 impl Server {
-    fn run(backend: &'static str, image: String, network: Option<&Network>, keep: bool) -> Result<Server> {
+    fn run(backend: &'static str, image: String, network: Option<&Network>, plan: &Plan) -> Result<Server> {
         let mut run = Command::new("docker");
-        // No power fails here, and the disk is what a run would wait for.
-        run.args(["run", "--detach", "--label", LABEL, "--env", "TREELINE_FAST=1"]);
+        run.args(["run", "--detach", "--label", LABEL]);
+        // Where nobody kills a database, the disk is all that a run would wait for.
+        if !plan.faults {
+            run.args(["--env", "TREELINE_FAST=1"]);
+        }
         if let Some(network) = network {
             run.args(["--network", &network.name]);
         }
@@ -228,7 +234,7 @@ impl Server {
         let id = command::output(run.arg(&image).args(settings(backend)))?
             .trim()
             .to_owned();
-        let container = Container { id, keep };
+        let container = Container { id, keep: plan.keep };
         let address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
         let inspect = ["inspect", "--format", address, &container.id];
         let host = command::output(Command::new("docker").args(inspect))?

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::{BACKENDS, BINARY_VARIABLE, Bench, MUTANTS_VARIABLE};
+use super::{BACKENDS, BINARY_VARIABLE, Bench, CONTAINERS_VARIABLE, MUTANTS_VARIABLE};
 use crate::command;
 
 /// How long the clients play, on each backend.
@@ -29,6 +29,9 @@ const NOT_RUN: i32 = 2;
 
 /// Where a rule is more than what one writer for everything gives anyway.
 const SERVERS: &[&str] = &["postgres", "mariadb", "mysql"];
+
+/// Names the container of the database server to a run that lets something go wrong with it.
+const CONTAINER_VARIABLE: &str = "TREELINE_TEST_CONTAINER";
 
 /// What the audit's findings are called beside the rules of the checker.
 const AUDIT: &str = "audit";
@@ -48,18 +51,21 @@ const SWITCHES: [(&str, &[&str], &[&str]); 5] = [
 ];
 
 /// One run of the program.
-struct Run {
-    backend: &'static str,
-    mutant: &'static str,
-    seed: u64,
-    result: Value,
+#[derive(Default)]
+pub(super) struct Run {
+    pub(super) backend: &'static str,
+    /// What the servers leave out, if anything.
+    pub(super) mutant: &'static str,
+    /// What goes wrong, if anything.
+    pub(super) fault: &'static str,
+    pub(super) seed: u64,
+    pub(super) result: Value,
 }
 
 /// Plays on each backend that takes part, and fails if anything was found, or, without a rule, if nothing was.
 pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     let program = build(bench)?;
-    let random = || RandomState::new().build_hasher().finish() % 1_000_000;
-    let seed = bench.plan.seed.unwrap_or_else(random);
+    let seed = seed(bench);
     println!("\n== histories, seed {seed}");
     if bench.plan.mutants {
         return without_rules(bench, &program, seed);
@@ -67,7 +73,12 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     let mut runs = Vec::new();
     for backend in bench.plan.backends.iter().copied() {
         let seconds = bench.plan.seconds.unwrap_or(SECONDS);
-        runs.push(play(bench, &program, backend, "", seed, seconds)?);
+        let run = Run {
+            backend,
+            seed,
+            ..Run::default()
+        };
+        runs.push(play(bench, &program, run, seconds)?);
     }
     print!("{}", table(&runs));
     let failed: Vec<String> = runs.iter().filter(|run| !run.holds()).map(Run::name).collect();
@@ -84,7 +95,13 @@ fn without_rules(bench: &Bench<'_>, program: &Path, seed: u64) -> Result<()> {
         for backend in backends.copied() {
             let mut is_caught = false;
             for attempt in 0..ATTEMPTS_MAX {
-                let run = play(bench, program, backend, mutant, seed + attempt, seconds)?;
+                let run = Run {
+                    backend,
+                    mutant,
+                    seed: seed + attempt,
+                    ..Run::default()
+                };
+                let run = play(bench, program, run, seconds)?;
                 is_caught = run.found().iter().any(|found| rules.contains(found));
                 runs.push(run);
                 if is_caught {
@@ -102,7 +119,7 @@ fn without_rules(bench: &Bench<'_>, program: &Path, seed: u64) -> Result<()> {
     Ok(())
 }
 
-fn build(bench: &Bench<'_>) -> Result<PathBuf> {
+pub(super) fn build(bench: &Bench<'_>) -> Result<PathBuf> {
     let mut build = command::cargo(&bench.workspace.root);
     build.args(["build", "--quiet", "--locked", "-p", "treeline-tests"]);
     command::run(build.args(["--bin", "treeline-random"]))?;
@@ -110,21 +127,15 @@ fn build(bench: &Bench<'_>) -> Result<PathBuf> {
     Ok(bench.workspace.target.join("debug").join(name))
 }
 
-/// One run on a database of its own.
-fn play(
-    bench: &Bench<'_>,
-    program: &Path,
-    backend: &'static str,
-    mutant: &'static str,
-    seed: u64,
-    seconds: u64,
-) -> Result<Run> {
-    let mut run = Run {
-        backend,
-        mutant,
-        seed,
-        result: Value::Null,
-    };
+/// What was asked for, or something else every time.
+pub(super) fn seed(bench: &Bench<'_>) -> u64 {
+    let random = || RandomState::new().build_hasher().finish() % 1_000_000;
+    bench.plan.seed.unwrap_or_else(random)
+}
+
+/// Plays one run on a database of its own, and fills in its result.
+pub(super) fn play(bench: &Bench<'_>, program: &Path, mut run: Run, seconds: u64) -> Result<Run> {
+    let (backend, mutant) = (run.backend, run.mutant);
     let name = run.name().replace(' ', "-");
     let history = bench
         .workspace
@@ -134,10 +145,15 @@ fn play(
     println!("{name}: {}", history.display());
     // Short: MySQL bounds the names of the locks that are named after databases.
     let number = SWITCHES.iter().position(|(names, ..)| *names == mutant);
-    let short = format!("h{seed}_{}", number.map_or(0, |number| number + 1));
+    let short = format!(
+        "h{}_{}{}",
+        run.seed,
+        run.fault,
+        number.map_or(0, |number| number + 1)
+    );
     let databases = bench.databases.make(&short, 1, &[backend])?;
     let mut play = Command::new(program);
-    play.args(["--backend", backend, "--seed", &seed.to_string()]);
+    play.args(["--backend", backend, "--seed", &run.seed.to_string()]);
     play.args(["--seconds", &seconds.to_string(), "--history"])
         .arg(&history);
     if let Some(database) = databases.first() {
@@ -145,6 +161,16 @@ fn play(
     }
     if bench.plan.soak {
         play.args(["--servers", "3", "--kills"]);
+    }
+    if !run.fault.is_empty() {
+        play.args(["--fault", run.fault]);
+    }
+    // The disk that is to fill up is made by the run, on this machine.
+    if let (Some(place), true) = (bench.databases.place(), run.fault != "disk-full") {
+        play.env(CONTAINERS_VARIABLE, place);
+    }
+    if let Some(container) = bench.databases.container(backend) {
+        play.env(CONTAINER_VARIABLE, container);
     }
     play.env(BINARY_VARIABLE, &bench.binary)
         .env(MUTANTS_VARIABLE, mutant);
@@ -166,9 +192,10 @@ fn play(
 }
 
 impl Run {
-    fn name(&self) -> String {
-        let words = [self.backend, &self.seed.to_string(), self.mutant];
-        words.join(" ").trim_end().to_owned()
+    pub(super) fn name(&self) -> String {
+        let words = [self.backend, &self.seed.to_string(), self.mutant, self.fault];
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        words.join(" ")
     }
 
     /// Each rule that was broken, as often as it was.
@@ -177,15 +204,21 @@ impl Run {
         rules.filter_map(Value::as_str).collect()
     }
 
-    fn holds(&self) -> bool {
+    pub(super) fn holds(&self) -> bool {
         self.found().is_empty()
     }
 
     /// Everything that is not as it should be, each once.
-    fn found(&self) -> BTreeSet<&str> {
+    pub(super) fn found(&self) -> BTreeSet<&str> {
         let audit = (!self.result["audit"].is_null()).then_some(AUDIT);
         let failed = (self.result["failed"] != 0).then_some("5xx");
-        self.rules().into_iter().chain(audit).chain(failed).collect()
+        let late = (self.result["late"] == true).then_some("late");
+        self.rules()
+            .into_iter()
+            .chain(audit)
+            .chain(failed)
+            .chain(late)
+            .collect()
     }
 
     fn line(&self) -> String {
@@ -227,6 +260,7 @@ mod tests {
         let run = |rules: Value, audit: Value, failed: u64| Run {
             backend: "sqlite",
             mutant: "",
+            fault: "",
             seed: 7,
             result: json!({"operations": 12, "rules": rules, "audit": audit, "failed": failed}),
         };

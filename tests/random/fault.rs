@@ -1,0 +1,180 @@
+//! What goes wrong in the middle of a run, once, and is mended again.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use tokio::process::Command;
+use treeline_tests::eventually;
+
+use crate::fleet::Fleet;
+use crate::log::Log;
+
+/// Names the container of a database server, by which it can be killed and frozen.
+const CONTAINER_VARIABLE: &str = "TREELINE_TEST_CONTAINER";
+
+/// Longer than the bound of a wait for a row, so that some are given up.
+const SILENCE: Duration = Duration::from_secs(6);
+
+/// Of the file system that a run's files lie on if its disk is to fill up, and of what is left of it then.
+pub(crate) const DISK_BYTES: usize = 64 << 20;
+
+/// One sort of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The first server's process dies, and another comes in its place.
+    ServerKilled,
+    /// The first server stands still for a while, its row locks in its hands, and wakes up when all has changed.
+    ServerFrozen,
+    /// The first server loses the network to its database, without a word from either side, and finds it again.
+    ServerCutOff,
+    /// The database server dies and is started again.
+    DatabaseKilled,
+    /// The database server stands still for a while.
+    DatabaseFrozen,
+    /// The disk of a SQLite file is full for a while.
+    DiskFull,
+    /// The first server's clock is an hour ahead and the second's an hour behind, all the time.
+    ClocksApart,
+}
+
+impl Fault {
+    pub(crate) const ALL: [(&'static str, Fault); 7] = [
+        ("server-killed", Fault::ServerKilled),
+        ("server-frozen", Fault::ServerFrozen),
+        ("server-cut-off", Fault::ServerCutOff),
+        ("database-killed", Fault::DatabaseKilled),
+        ("database-frozen", Fault::DatabaseFrozen),
+        ("disk-full", Fault::DiskFull),
+        ("clocks-apart", Fault::ClocksApart),
+    ];
+
+    pub(crate) fn named(name: &str) -> Result<Fault> {
+        let known = Fault::ALL.into_iter().find(|(known, _)| *known == name);
+        let (_, fault) = known.with_context(|| format!("there is no fault `{name}`"))?;
+        Ok(fault)
+    }
+
+    /// How far the clock of a server is off, in milliseconds.
+    pub(crate) fn clock_skew_ms(self, server: usize) -> i64 {
+        match (self, server) {
+            (Fault::ClocksApart, 0) => 3_600_000,
+            (Fault::ClocksApart, 1) => -3_600_000,
+            _ => 0,
+        }
+    }
+
+    /// Lets it happen, mends it, and answers when it was over by the clock of the log. Fails if it did not happen.
+    pub(crate) async fn strike(self, fleet: &mut Fleet<'_>, backend: &str, log: &Log) -> Result<u64> {
+        match self {
+            Fault::ServerKilled => fleet.replace(0).await?,
+            Fault::ServerFrozen => {
+                fleet.first().freeze().await?;
+                tokio::time::sleep(SILENCE).await;
+                fleet.first().thaw().await?;
+            }
+            Fault::ServerCutOff => {
+                fleet.first().cut_off().await?;
+                tokio::time::sleep(SILENCE).await;
+                fleet.first().reconnect().await?;
+            }
+            Fault::DatabaseKilled => kill_database(backend).await?,
+            Fault::DatabaseFrozen => {
+                let container = container()?;
+                docker(&["pause", &container]).await?;
+                tokio::time::sleep(SILENCE).await;
+                docker(&["unpause", &container]).await?;
+            }
+            Fault::DiskFull => fill_disk(fleet.directory()).await?,
+            Fault::ClocksApart => {}
+        }
+        Ok(log.now())
+    }
+}
+
+fn container() -> Result<String> {
+    std::env::var(CONTAINER_VARIABLE).with_context(|| {
+        format!("{CONTAINER_VARIABLE} names no container; `cargo xtask itest --faults` sets it")
+    })
+}
+
+/// Kills it and starts it again, and waits until it answers itself.
+async fn kill_database(backend: &str) -> Result<()> {
+    let container = container()?;
+    let before = address(&container).await?;
+    docker(&["kill", &container]).await?;
+    docker(&["start", &container]).await?;
+    let after = address(&container).await?;
+    ensure!(before == after, "the database has moved from {before} to {after}");
+    eventually("the database is ready", async || {
+        Ok(docker(&ping(backend, &container)).await.is_ok())
+    })
+    .await
+}
+
+fn ping<'a>(backend: &str, container: &'a str) -> Vec<&'a str> {
+    let client: &[&str] = match backend {
+        "postgres" => &[
+            "psql",
+            "postgres://treeline:treeline@127.0.0.1/treeline",
+            "-c",
+            "COMMIT",
+        ],
+        "mysql" => &["mysql", "-h127.0.0.1", "-utreeline", "-ptreeline", "-eCOMMIT"],
+        _ => &["mariadb", "-h127.0.0.1", "-utreeline", "-ptreeline", "-eCOMMIT"],
+    };
+    ["exec", container].iter().chain(client).copied().collect()
+}
+
+async fn address(container: &str) -> Result<String> {
+    const ADDRESS: &str = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
+    docker(&["inspect", "--format", ADDRESS, container]).await
+}
+
+async fn docker(words: &[&str]) -> Result<String> {
+    run("docker", words).await
+}
+
+async fn run(program: &str, words: &[&str]) -> Result<String> {
+    let output = Command::new(program).args(words).output().await?;
+    ensure!(
+        output.status.success(),
+        "{program} {}: {}",
+        words.join(" "),
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// A file system of its own for a directory, so small that it can be filled. Only root may make one.
+pub(crate) async fn make_disk(directory: &Path) -> Result<Disk> {
+    let place = directory.display().to_string();
+    let size = format!("size={DISK_BYTES}");
+    run("mount", &["-t", "tmpfs", "-o", &size, "tmpfs", &place])
+        .await
+        .context("a full disk needs a file system of its own, which root can make")?;
+    Ok(Disk(place))
+}
+
+/// A file system that goes when it is dropped.
+pub(crate) struct Disk(String);
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Lazily: a server that a failed run has left may still have files open there.
+        let _ = std::process::Command::new("umount")
+            .args(["--lazy", &self.0])
+            .output();
+    }
+}
+
+/// Writes until nothing more can be written, and takes it away again after a while.
+async fn fill_disk(directory: &Path) -> Result<()> {
+    let filler = directory.join("filler");
+    match tokio::fs::write(&filler, vec![0; DISK_BYTES]).await {
+        Err(error) if error.kind() == std::io::ErrorKind::StorageFull => {}
+        other => bail!("the disk did not fill up: {other:?}"),
+    }
+    tokio::time::sleep(SILENCE).await;
+    Ok(tokio::fs::remove_file(&filler).await?)
+}

@@ -1,0 +1,79 @@
+//! `cargo xtask itest --faults`: random clients on two servers while something goes wrong, and the verdict.
+//!
+//! Each fault happens once in the middle of a run, and is mended again. Nothing acknowledged may be lost, no answer may be
+//! a failure but "not now" (503), each server must serve again without being started again, and the first write must be
+//! through within five seconds after the end of the fault. Servers are containers, or they could not be cut off.
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::history::{self, Run};
+use super::{BACKENDS, Bench};
+
+/// How long the clients play; the fault begins after a third of it.
+const SECONDS: u64 = 18;
+
+/// Where there is a server with a network to it.
+const SERVERS: &[&str] = &["postgres", "mariadb", "mysql"];
+
+/// What goes wrong, and where that means anything.
+const FAULTS: [(&str, &[&str]); 7] = [
+    ("server-killed", &BACKENDS),
+    ("server-frozen", &BACKENDS),
+    ("server-cut-off", SERVERS),
+    ("database-killed", SERVERS),
+    ("database-frozen", SERVERS),
+    ("disk-full", &["sqlite"]),
+    ("clocks-apart", &BACKENDS),
+];
+
+/// Lets each fault happen on each backend that takes part, and fails if any of it is not borne.
+pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
+    let program = history::build(bench)?;
+    let seed = history::seed(bench);
+    println!("\n== faults, seed {seed}");
+    let wanted = |name: &str| bench.plan.fault.as_deref().is_none_or(|fault| fault == name);
+    let seconds = bench.plan.seconds.unwrap_or(SECONDS);
+    let mut runs = Vec::new();
+    for (fault, backends) in FAULTS.into_iter().filter(|(name, _)| wanted(name)) {
+        let backends = backends.iter().filter(|name| bench.plan.backends.contains(name));
+        for backend in backends.copied() {
+            let run = Run {
+                backend,
+                fault,
+                seed,
+                ..Run::default()
+            };
+            let run = history::play(bench, &program, run, seconds);
+            runs.push(run.with_context(|| format!("{fault} on {backend}"))?);
+        }
+    }
+    println!(
+        "\n{:<16}{:<10}{:>11}{:>9}{:>9}{:>9}{:>9}{:>12}",
+        "fault", "backend", "operations", "ok", "refused", "503", "unknown", "serves after"
+    );
+    for run in &runs {
+        println!("{}", line(run));
+    }
+    ensure!(!runs.is_empty(), "there is no such fault on these backends");
+    let failed: Vec<String> = runs.iter().filter(|run| !run.holds()).map(Run::name).collect();
+    ensure!(failed.is_empty(), "not borne: {}", failed.join(", "));
+    Ok(())
+}
+
+fn line(run: &Run) -> String {
+    let count = |name: &str| run.result[name].as_u64().unwrap_or_default();
+    let not_now = run.result["answers"]["503"].as_u64().unwrap_or_default();
+    let found: Vec<&str> = run.found().into_iter().collect();
+    let line = format!(
+        "{:<16}{:<10}{:>11}{:>9}{:>9}{not_now:>9}{:>9}{:>9} ms  {}",
+        run.fault,
+        run.backend,
+        count("operations"),
+        count("succeeded"),
+        count("refused"),
+        count("unknown"),
+        count("recovered_ms"),
+        found.join(" ")
+    );
+    line.trim_end().to_owned()
+}
