@@ -118,8 +118,8 @@ pub(crate) async fn migrate_network(
         },
         Connector::MySql(_) => Lock {
             // A digest, since the name of a lock may have 64 characters and that of a database as well.
-            take: "DO GET_LOCK(CONCAT('treeline.migrate.', SHA1(DATABASE())), 60)",
-            give: "DO RELEASE_LOCK(CONCAT('treeline.migrate.', SHA1(DATABASE())))",
+            take: "DO GET_LOCK(CONCAT('treeline.migrate.', LEFT(SHA2(DATABASE(), 256), 40)), 60)",
+            give: "DO RELEASE_LOCK(CONCAT('treeline.migrate.', LEFT(SHA2(DATABASE(), 256), 40)))",
         },
     };
     survey::refuse_pooler(options, connection.as_mut()).await?;
