@@ -64,8 +64,16 @@ impl Fault {
         }
     }
 
-    /// Lets it happen, mends it, and answers when it was over by the clock of the log. Fails if it did not happen.
-    pub(crate) async fn strike(self, fleet: &mut Fleet<'_>, backend: &str, log: &Log) -> Result<u64> {
+    /// Lets it happen after a while, mends it, and answers when it was over by the clock of the log. Fails if it did
+    /// not happen.
+    pub(crate) async fn strike(
+        self,
+        after: Duration,
+        fleet: &mut Fleet<'_>,
+        backend: &str,
+        log: &Log,
+    ) -> Result<u64> {
+        tokio::time::sleep(after).await;
         match self {
             Fault::ServerKilled => fleet.replace(0).await?,
             Fault::ServerFrozen => {
@@ -76,6 +84,8 @@ impl Fault {
             Fault::ServerCutOff => {
                 fleet.first().cut_off().await?;
                 tokio::time::sleep(SILENCE).await;
+                let ready = fleet.first().client().get("/api/health/ready").await?;
+                ensure!(ready.status != 200, "the server still reaches its database");
                 fleet.first().reconnect().await?;
             }
             Fault::DatabaseKilled => kill_database(backend).await?,

@@ -98,8 +98,8 @@ async fn told(options: &Options) -> Result<Summary> {
     }
     let mut over = None;
     if let Some(fault) = fault {
-        tokio::time::sleep(Duration::from_secs(options.seconds) / 3).await;
-        over = Some(fault.strike(&mut fleet, &options.backend, &log).await?);
+        let after = Duration::from_secs(options.seconds) / 3;
+        over = Some(fault.strike(after, &mut fleet, &options.backend, &log).await?);
     }
     let mut killed = 0;
     loop {

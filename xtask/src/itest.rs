@@ -25,7 +25,7 @@ use table::Table;
 const USAGE: &str = "\
 cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--containers] [--local-locks on|off] [--keep] [--soak]
                    [--mutants] [--switch NAME] [--history] [--faults]
-                   [--fault NAME] [--seed N] [--seconds N]
+                   [--fault NAME]… [--seed N] [--seconds N]
 
   --backend NAME  only this one of sqlite, postgres, mariadb, mysql
   --without NAME  all but this one; a backend that cannot run fails the command unless it is excluded so
@@ -84,7 +84,7 @@ pub(crate) struct Plan {
     local_locks: Option<&'static str>,
     history: bool,
     faults: bool,
-    fault: Option<String>,
+    only_faults: Vec<String>,
     seed: Option<u64>,
     seconds: Option<u64>,
 }
@@ -100,7 +100,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         return faults::run(&bench);
     }
     if plan.history {
-        return history::run(&bench);
+        return bench.run_history();
     }
     if plan.mutants {
         bench.run_mutants()
@@ -140,7 +140,7 @@ impl Plan {
                 }
                 "--history" => plan.history = true,
                 "--faults" => plan.faults = true,
-                "--fault" => plan.fault = Some(value()?.to_owned()),
+                "--fault" => plan.only_faults.push(value()?.to_owned()),
                 "--seed" => plan.seed = Some(value()?.parse().context(USAGE)?),
                 "--seconds" => plan.seconds = Some(value()?.parse().context(USAGE)?),
                 "--keep" => plan.keep = true,
@@ -153,7 +153,7 @@ impl Plan {
         let wanted = |name: &&str| (only.is_empty() || only.contains(name)) && !without.contains(name);
         plan.backends = BACKENDS.into_iter().filter(wanted).collect();
         plan.mutants |= plan.switch.is_some();
-        plan.faults |= plan.fault.is_some();
+        plan.faults |= !plan.only_faults.is_empty();
         // Only a container can lose its network and nothing else.
         plan.containers |= plan.faults;
         ensure!(!plan.backends.is_empty(), "no backend is left to run on");
@@ -253,6 +253,11 @@ impl<'a> Bench<'a> {
         let (table, outcome) = self.races("all", &selection)?;
         print!("\n{table}");
         outcome
+    }
+
+    /// Random clients, and what they saw.
+    pub(crate) fn run_history(&self) -> Result<()> {
+        history::run(self)
     }
 
     /// Every rule switched off in turn: the rows must fail.

@@ -31,7 +31,8 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     let program = history::build(bench)?;
     let seed = history::seed(bench);
     println!("\n== faults, seed {seed}");
-    let wanted = |name: &str| bench.plan.fault.as_deref().is_none_or(|fault| fault == name);
+    let only = &bench.plan.only_faults;
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|fault| fault == name);
     let seconds = bench.plan.seconds.unwrap_or(SECONDS);
     let mut runs = Vec::new();
     for (fault, backends) in FAULTS.into_iter().filter(|(name, _)| wanted(name)) {

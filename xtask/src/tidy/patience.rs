@@ -33,6 +33,10 @@ const MAY_REST: &[(&str, &str)] = &[
         "tests/harness/server.rs",
         "waits for a process: asks again until a deadline",
     ),
+    (
+        "tests/random/fault.rs",
+        "a fault begins after a while and lasts a while; nothing is taken for done because of it",
+    ),
 ];
 
 /// A test that does not run passes for one that does.
