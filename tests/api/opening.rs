@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use treeline_tests::{Bed, binary};
@@ -49,8 +50,10 @@ async fn a_file_that_may_only_be_read_is_not_served() -> Result<()> {
         .args(SERVE)
         .env("TREELINE_DATABASE", bed.database_url())
         .env("TREELINE_DATA_DIR", &data);
-    let ended = tokio::task::spawn_blocking(move || command.output()).await??;
+    let mut command = tokio::process::Command::from(command);
+    let ended = tokio::time::timeout(Duration::from_secs(60), command.kill_on_drop(true).output()).await;
     permit(&root, 0o755)?;
+    let ended = ended.context("it is served")??;
     let text = String::from_utf8_lossy(&ended.stderr);
     ensure!(ended.status.code() == Some(1), "{}: {text}", ended.status);
     ensure!(

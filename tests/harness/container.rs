@@ -17,7 +17,7 @@ use crate::server::eventually;
 /// between. Without it servers are processes.
 const CONTAINERS_VARIABLE: &str = "TREELINE_TEST_CONTAINERS";
 
-/// Removed with the network by whoever made that, should a test not come to it.
+/// Of everything that a run makes. Whoever made the network removes with it what a killed test has left in it.
 const LABEL: &str = "treeline=itest";
 
 /// Where each server listens on its own address.

@@ -14,6 +14,9 @@ use crate::deck::{CATALOGS, Card, Deck, Shape, is_ours};
 use crate::fleet::Addresses;
 use crate::log::Log;
 
+/// When each server must serve again, after everything is over.
+const SERVES_WITHIN: Duration = Duration::from_secs(5);
+
 /// A client with a connection of its own to one server.
 pub(crate) struct RandomClient {
     client: Client,
@@ -70,18 +73,21 @@ impl RandomClient {
         Ok(())
     }
 
-    /// Makes something of a name of its own.
-    pub(crate) async fn writes_again(&mut self) -> Result<()> {
+    /// Makes something of a name of its own, and asks again for a while if it is told "not now". Whether it did.
+    pub(crate) async fn writes_again(&mut self) -> Result<bool> {
         let (catalog, _) = CATALOGS[0];
-        let name = format!("after{}", self.number);
-        let path = vec![self.shape.metalake.clone(), catalog.to_owned(), name];
-        let operation = self.ask(&card(Verb::Create, Kind::Schema, path)).await?;
-        ensure!(
-            operation.outcome == Outcome::Ok,
-            "server {} does not serve again: {operation:?}",
-            self.server
-        );
-        Ok(())
+        let begun = Instant::now();
+        for attempt in 0.. {
+            let name = format!("after{}x{attempt}", self.number);
+            let path = vec![self.shape.metalake.clone(), catalog.to_owned(), name];
+            let server = self.server;
+            let operation = self.ask(&card(Verb::Create, Kind::Schema, path)).await?;
+            // One that did not answer at all has handed its client to the next.
+            if operation.outcome == Outcome::Ok || self.server != server || begun.elapsed() > SERVES_WITHIN {
+                return Ok(operation.outcome == Outcome::Ok && self.server == server);
+            }
+        }
+        Ok(false)
     }
 
     /// Lists every collection and loads every path. Nobody writes any more, so this is what is left.

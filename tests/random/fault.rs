@@ -55,6 +55,11 @@ impl Fault {
         Ok(fault)
     }
 
+    /// Whether the first server goes on with its own clients, so that its own first write is what is owed.
+    pub(crate) fn keeps_its_clients(self) -> bool {
+        matches!(self, Fault::ServerFrozen | Fault::ServerCutOff)
+    }
+
     /// How far the clock of a server is off, in milliseconds.
     pub(crate) fn clock_skew_ms(self, server: usize) -> i64 {
         match (self, server) {

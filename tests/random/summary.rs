@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use treeline_history::{Operation, Outcome, Verb, Verdict};
 
+use crate::fault::Fault;
 use crate::options::Options;
 
 /// When the first write must be through again, after a fault is over.
@@ -27,22 +28,32 @@ pub(crate) struct Summary {
     fault: Option<String>,
     /// From the end of the fault to the first write that was answered with success, in milliseconds.
     recovered_ms: Option<u64>,
+    /// Servers that did not serve again.
+    silent: Vec<usize>,
 }
 
 impl Summary {
     /// Reads the log and judges it.
-    pub(crate) fn of(options: &Options, audit: Option<String>, over: Option<u64>) -> Result<Summary> {
+    pub(crate) fn of(
+        options: &Options,
+        audit: Option<String>,
+        over: Option<u64>,
+        silent: Vec<usize>,
+    ) -> Result<Summary> {
         let open = || {
             let file = File::open(&options.history).context("cannot read the history")?;
             anyhow::Ok(BufReader::new(file))
         };
         let mut answers = BTreeMap::new();
         let mut first_write = None::<u64>;
+        let fault = options.fault.as_ref().map(|(_, fault)| *fault);
+        let owed_by_first = fault.is_some_and(Fault::keeps_its_clients);
         for line in open()?.lines() {
             let operation: Operation = serde_json::from_str(&line?)?;
             if let Some(over) = over
                 && operation.outcome == Outcome::Ok
                 && operation.ended >= over
+                && (operation.server == 0 || !owed_by_first)
                 && !matches!(operation.operation, Verb::Load | Verb::List)
             {
                 first_write = Some(first_write.map_or(operation.ended, |first| first.min(operation.ended)));
@@ -61,6 +72,7 @@ impl Summary {
             answers,
             audit,
             fault: options.fault.as_ref().map(|(name, _)| name.clone()),
+            silent,
             recovered_ms: over.zip(first_write).map(|(over, first)| (first - over) / 1_000),
         })
     }
@@ -71,7 +83,8 @@ impl Summary {
 
     /// Whether the servers took too long to serve again.
     fn is_late(&self) -> bool {
-        self.fault.is_some() && self.recovered_ms.is_none_or(|took| took > RECOVERED_MS_MAX)
+        let is_late = self.fault.is_some() && self.recovered_ms.is_none_or(|took| took > RECOVERED_MS_MAX);
+        is_late || !self.silent.is_empty()
     }
 
     /// How often a server answered that it had failed. Only a fault gives it a reason to say that it cannot serve now.
@@ -123,6 +136,7 @@ impl Summary {
             "fault": self.fault,
             "recovered_ms": self.recovered_ms,
             "late": self.is_late(),
+            "silent": self.silent,
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::workspace::Workspace;
 use crate::{command, itest, python, schemathesis, server, tidy};
@@ -11,9 +11,14 @@ use crate::{command, itest, python, schemathesis, server, tidy};
 /// What CI runs, and what a developer runs before a commit. The arguments are those of `itest`: a machine without Docker
 /// runs all but the backends that it names with `--without`.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    let races = itest::Plan::read(arguments)?
-        .context("`cargo xtask itest --help` lists the arguments")?
-        .in_containers();
+    let takes =
+        |words: &[String]| matches!(words, [option, _] if option == "--without" || option == "--backend");
+    ensure!(
+        arguments.chunks(2).all(takes),
+        "ci takes `--backend NAME` and `--without NAME` only"
+    );
+    let races = itest::Plan::read(arguments)?.unwrap_or_default().in_containers();
+    let backends = races.backends.clone();
     let root = &workspace.root;
     let begun = Instant::now();
     step("format", || {
@@ -49,7 +54,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     })?;
     step("two servers: every rule switched off", || races.run_mutants())?;
     drop(races);
-    step("two servers: what goes wrong", || faults(workspace, arguments))?;
+    step("two servers: what goes wrong", || faults(workspace, &backends))?;
     println!("\nall steps passed in {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
 }
@@ -135,14 +140,19 @@ fn tests(workspace: &Workspace) -> Result<()> {
 }
 
 /// Three faults of seven, each where it is felt most. The others take `cargo xtask itest --faults`.
-fn faults(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    const FAULTS: [&str; 3] = ["server-cut-off", "database-killed", "disk-full"];
-    const NOT_HERE: [&str; 4] = ["--without", "mariadb", "--without", "mysql"];
-    if arguments.windows(2).any(|pair| pair == ["--without", "postgres"]) {
-        println!("not run: faults befall servers in containers on PostgreSQL");
-        return Ok(());
+fn faults(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
+    const FAULTS: [(&str, &str); 3] = [
+        ("server-cut-off", "postgres"),
+        ("database-killed", "postgres"),
+        ("disk-full", "sqlite"),
+    ];
+    for (fault, backend) in FAULTS {
+        if backends.contains(&backend) && backends.contains(&"postgres") {
+            let words = ["--fault", fault, "--backend", backend].map(str::to_owned);
+            itest::run(workspace, &words)?;
+        } else {
+            println!("not run: {fault}, which takes Docker and {backend}");
+        }
     }
-    let faults = FAULTS.iter().flat_map(|fault| ["--fault", fault]);
-    let words: Vec<String> = NOT_HERE.into_iter().chain(faults).map(str::to_owned).collect();
-    itest::run(workspace, &words)
+    Ok(())
 }

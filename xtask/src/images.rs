@@ -86,15 +86,6 @@ pub(crate) fn ensure(workspace: &Workspace, names: &[&str]) -> Result<BTreeMap<S
     names.iter().map(provide).collect()
 }
 
-/// The tag of an image that holds this binary of the server. The binary must run with Debian 12's C library.
-#[expect(
-    dead_code,
-    reason = "the command that starts the containers will be its caller"
-)]
-pub(crate) fn server(workspace: &Workspace, binary: &Path) -> Result<String> {
-    Images::open(workspace)?.server(binary)
-}
-
 /// What Docker has, and where to take what it lacks.
 struct Images {
     recipes: PathBuf,

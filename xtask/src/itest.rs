@@ -74,7 +74,7 @@ const CONTAINERS_VARIABLE: &str = "TREELINE_TEST_CONTAINERS";
 /// What was asked for.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    backends: Vec<&'static str>,
+    pub(crate) backends: Vec<&'static str>,
     rows: Vec<String>,
     containers: bool,
     keep: bool,

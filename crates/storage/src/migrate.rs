@@ -113,18 +113,22 @@ pub(crate) async fn migrate_network(
     // Two servers that migrate at once queue here; the second finds nothing left to do.
     let lock = match options.connector {
         Connector::Postgres(_) => Lock {
-            take: "SELECT pg_advisory_lock(8390462745)",
+            take: "SELECT 1 FROM pg_advisory_lock(8390462745)",
             give: "SELECT pg_advisory_unlock(8390462745)",
         },
         Connector::MySql(_) => Lock {
             // A digest, since the name of a lock may have 64 characters and that of a database as well.
-            take: "DO GET_LOCK(CONCAT('treeline.migrate.', LEFT(SHA2(DATABASE(), 256), 40)), 60)",
+            take: "SELECT GET_LOCK(CONCAT('treeline.migrate.', LEFT(SHA2(DATABASE(), 256), 40)), 60)",
             give: "DO RELEASE_LOCK(CONCAT('treeline.migrate.', LEFT(SHA2(DATABASE(), 256), 40)))",
         },
     };
     survey::refuse_pooler(options, connection.as_mut()).await?;
     survey::log(options, connection.as_mut()).await?;
-    connection.control(lock.take).await?;
+    let taken = connection.session().rows(&Arc::from(lock.take), &[]).await?;
+    if taken.first().map(|row| row.maybe_int(0)).transpose()?.flatten() != Some(1) {
+        let reason = "another process has been migrating it for longer than anybody waits";
+        return Err(Failure::Unavailable(reason.to_owned()));
+    }
     // After an error the connection is closed, and with it go the transaction that PostgreSQL has open and the lock.
     let report = upgrade_network(connection.as_mut(), options, upgrade).await?;
     if mutant("m-liveness-key") {

@@ -65,7 +65,8 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a URL that names no database, or a schema newer than this binary;
-    /// [`Error::Unavailable`] for a database that cannot be reached.
+    /// [`Error::ConnectionFailed`] for a database that cannot be reached, and [`Error::Unavailable`] for one that can and
+    /// is of no use now: read-only, full, behind a pooler of transactions.
     pub async fn open(options: StoreOptions) -> Result<Store> {
         let database = match network::parse(&options)? {
             Some(network) => {
@@ -131,9 +132,8 @@ fn sqlite_file(url: &str) -> Result<PathBuf> {
 fn cannot_open(failure: Failure) -> Error {
     match failure {
         Failure::Answer(error) => error,
-        Failure::Refused(detail) | Failure::Broken(detail) | Failure::Unavailable(detail) => {
-            Error::invalid("database", detail)
-        }
+        Failure::Refused(detail) | Failure::Broken(detail) => Error::invalid("database", detail),
+        Failure::Unavailable(reason) => Error::Unavailable { reason },
         Failure::Disconnected(detail) | Failure::Transient(detail) => Error::ConnectionFailed {
             target: "the database".to_owned(),
             reason: detail,

@@ -46,9 +46,17 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        if !self.keep {
-            command::succeeds(Command::new("docker").args(["network", "rm", &self.name]));
+        if self.keep {
+            return;
         }
+        // Servers that a suite has left, because it was killed.
+        let filter = format!("network={}", self.name);
+        let list =
+            command::output(Command::new("docker").args(["ps", "--all", "--quiet", "--filter", &filter]));
+        for id in list.unwrap_or_default().split_whitespace() {
+            command::succeeds(Command::new("docker").args(["rm", "--force", "--volumes", id]));
+        }
+        command::succeeds(Command::new("docker").args(["network", "rm", &self.name]));
     }
 }
 

@@ -166,8 +166,15 @@ impl Databases {
         if self.keep || std::env::var_os(DATABASES_VARIABLE).is_some() {
             return;
         }
-        let statements: Vec<String> = names.iter().map(|name| format!("DROP DATABASE {name}")).collect();
         for server in self.of(backends) {
+            // A server that was killed may not have left yet, as far as PostgreSQL knows.
+            let force = if server.backend == "postgres" {
+                " WITH (FORCE)"
+            } else {
+                ""
+            };
+            let drop = |name: &String| format!("DROP DATABASE {name}{force}");
+            let statements: Vec<String> = names.iter().map(drop).collect();
             if let Err(error) = server.query(&statements) {
                 println!("databases stay on {}: {error:#}", server.backend);
             }
@@ -297,42 +304,34 @@ impl Server {
     /// With the client that the image has, since this machine need not have any.
     fn query_as(&self, url: &Url, statements: &[String]) -> Result<()> {
         let mut docker = Command::new("docker");
+        // Handed on by its name: what is on a command line is printed when the command fails.
+        let password = match self.backend {
+            "postgres" => "PGPASSWORD",
+            _ => "MYSQL_PWD",
+        };
+        docker.env(password, &url.password);
         let (client, host) = match &self.container {
             Some(container) => {
-                docker.args([
-                    "exec",
-                    "--env",
-                    &format!("MYSQL_PWD={}", url.password),
-                    &container.id,
-                ]);
+                docker.args(["exec", "--env", password, &container.id]);
                 (Some(self.client()), "127.0.0.1")
             }
             None => {
-                docker.args(["run", "--rm", "--network", "host"]);
+                docker.args(["run", "--rm", "--network", "host", "--env", password]);
                 docker.args(["--entrypoint", self.client(), &self.image]);
                 (None, url.host.as_str())
             }
         };
         docker.args(client);
-        let url = Url {
-            host: host.to_owned(),
-            ..url.clone()
-        };
+        docker.args(["--host", host, "--port", &url.port]);
         if self.backend == "postgres" {
-            docker.args(["--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1", &url.text()]);
+            docker.args(["--username", &url.user, "--dbname", &url.database]);
+            docker.args(["--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1"]);
             for statement in statements {
                 docker.args(["--command", statement]);
             }
         } else {
-            docker.args(["--host", &url.host, "--port", &url.port, "--user", &url.user]);
-            docker.arg(format!("--password={}", url.password));
-            docker.args([
-                "--protocol",
-                "tcp",
-                "--execute",
-                &statements.join(";"),
-                &url.database,
-            ]);
+            docker.args(["--user", &url.user, "--protocol", "tcp"]);
+            docker.args(["--execute", &statements.join(";"), &url.database]);
         }
         command::output(&mut docker).map(drop)
     }

@@ -4,7 +4,7 @@
 //! a failure but "not now" (503), each server must serve again without being started again, and the first write must be
 //! through within five seconds after the end of the fault. Servers are containers, or they could not be cut off.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::history::{self, Run};
 use super::{BACKENDS, Bench};
@@ -34,6 +34,16 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     let only = &bench.plan.only_faults;
     let wanted = |name: &str| only.is_empty() || only.iter().any(|fault| fault == name);
     let seconds = bench.plan.seconds.unwrap_or(SECONDS);
+    let unknown = only
+        .iter()
+        .find(|name| FAULTS.iter().all(|(known, _)| known != name));
+    if let Some(name) = unknown {
+        bail!("there is no fault `{name}`");
+    }
+    ensure!(
+        seconds >= SECONDS,
+        "a fault and what comes after it take {SECONDS} s"
+    );
     let mut runs = Vec::new();
     for (fault, backends) in FAULTS.into_iter().filter(|(name, _)| wanted(name)) {
         let backends = backends.iter().filter(|name| bench.plan.backends.contains(name));

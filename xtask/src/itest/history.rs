@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::{BACKENDS, BINARY_VARIABLE, Bench, CONTAINERS_VARIABLE, MUTANTS_VARIABLE};
+use super::{BACKENDS, BINARY_VARIABLE, Bench, CONTAINERS_VARIABLE, LOCAL_LOCKS_VARIABLE, MUTANTS_VARIABLE};
 use crate::command;
 
 /// How long the clients play, on each backend.
@@ -143,7 +143,7 @@ pub(super) fn play(bench: &Bench<'_>, program: &Path, mut run: Run, seconds: u64
         .join("itest")
         .join(format!("history-{name}.jsonl"));
     println!("{name}: {}", history.display());
-    // Short: MySQL bounds the names of the locks that are named after databases.
+    // A database's name may not be long.
     let number = SWITCHES.iter().position(|(names, ..)| *names == mutant);
     let short = format!(
         "h{}_{}{}",
@@ -171,6 +171,11 @@ pub(super) fn play(bench: &Bench<'_>, program: &Path, mut run: Run, seconds: u64
     }
     if let Some(container) = bench.databases.container(backend) {
         play.env(CONTAINER_VARIABLE, container);
+    }
+    // Writers that take turns within a server may never meet what a missing rule has broken.
+    let off = (!mutant.is_empty()).then_some("off");
+    if let Some(local_locks) = bench.plan.local_locks.or(off) {
+        play.env(LOCAL_LOCKS_VARIABLE, local_locks);
     }
     play.env(BINARY_VARIABLE, &bench.binary)
         .env(MUTANTS_VARIABLE, mutant);

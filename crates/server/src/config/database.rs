@@ -52,12 +52,12 @@ impl Database {
         self.password.as_deref()
     }
 
-    /// Whether writers of one name are faster if they take turns within the server, as `cargo xtask bench --contention`
-    /// shows it.
+    /// Whether writers of one name are faster if they take turns within the server: `docs/benchmarks.md` has the figures.
     pub(super) fn gains_by_local_locks(&self) -> bool {
         match self.url.split_once(':') {
-            Some(("postgres" | "postgresql" | "mysql" | "mariadb", _)) => true,
-            // One writer that commits what waits in groups: it is better to wait together.
+            Some(("postgres" | "postgresql" | "mysql", _)) => true,
+            // MariaDB gains nothing, and SQLite has one writer that commits what waits in groups: it is better to wait
+            // together.
             Some(_) | None => false,
         }
     }

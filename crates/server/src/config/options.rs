@@ -113,7 +113,7 @@ pub struct Options {
     pub operation_ms_max: Option<u64>,
 
     /// Whether writes of one name take turns within this server: for speed, never for correctness [default: auto, which
-    /// is on over a database server and off over SQLite]
+    /// is on over PostgreSQL and MySQL, and off over SQLite and MariaDB]
     #[arg(long, global = true, env = "TREELINE_LOCAL_LOCKS", value_name = "WHEN")]
     pub local_locks: Option<LocalLocks>,
 

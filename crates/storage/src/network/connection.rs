@@ -88,10 +88,13 @@ impl Connector {
 
 /// A server that says no (wrong password, no such database) will go on saying so; one that says nothing may come back.
 fn refused(error: &sqlx::Error, classify: fn(&sqlx::Error) -> Failure) -> Failure {
-    let mend = mend(error);
+    const POOLER: &str = "unsupported startup parameter";
     match classify(error) {
-        Failure::Broken(detail) => Failure::Refused(format!("{detail}{mend}")),
-        Failure::Disconnected(detail) if !mend.is_empty() => Failure::Refused(format!("{detail}{mend}")),
+        Failure::Broken(detail) => Failure::Refused(format!("{detail}{}", mend(error))),
+        // PgBouncer gives all its troubles one code; this one alone is for good.
+        Failure::Disconnected(detail) if detail.contains(POOLER) => Failure::Refused(format!(
+            "{detail}; PgBouncer needs `ignore_startup_parameters = extra_float_digits`, and must pool sessions"
+        )),
         other => other,
     }
 }
@@ -103,9 +106,6 @@ fn mend(error: &sqlx::Error) -> &'static str {
         Some("28000" | "28P01") => "; check the user and the password (`database`, `database_password_file`)",
         Some("3D000" | "42000") => {
             "; create the database first and let the user in, or name another (`database`)"
-        }
-        Some("08P01") => {
-            "; PgBouncer needs `ignore_startup_parameters = extra_float_digits`, and must pool sessions"
         }
         _ => "",
     }

@@ -103,12 +103,7 @@ impl Network {
                 Ok(Written::Committed(output))
             }
             Err(Failure::Disconnected(detail)) => {
-                metrics::counter!("treeline_commits_unknown_total", "transaction" => W::NAME).increment(1);
-                tracing::warn!(
-                    transaction = W::NAME,
-                    detail,
-                    "the connection was lost during a commit"
-                );
+                say_unknown(W::NAME, &detail);
                 Ok(Written::Unknown(output))
             }
             Err(failure) => Err(roll_back(lease, failure).await),
@@ -131,11 +126,7 @@ impl Network {
             // The statement may have been committed. What it would have answered is known but for the moment, which was
             // lost with the answer; this machine's clock stands in for it, in this one answer.
             Err(Failure::Disconnected(detail)) => {
-                tracing::warn!(
-                    transaction = W::NAME,
-                    detail,
-                    "the connection was lost during a fused write"
-                );
+                say_unknown(W::NAME, &detail);
                 Ok(Some(Written::Unknown((fused.answer)(crate::ids::now_ms()))))
             }
             // A clash, a dead parent, a deadlock: nothing was written, and the portable form has the words for it.
@@ -179,6 +170,12 @@ impl Network {
     pub(crate) async fn connect(options: &NetworkOptions) -> Result<Box<dyn Connection>, Failure> {
         options.connector.connect(options).await
     }
+}
+
+/// A commit was asked for and never answered; what became of it is about to be found out.
+fn say_unknown(transaction: &'static str, detail: &str) {
+    metrics::counter!("treeline_commits_unknown_total", "transaction" => transaction).increment(1);
+    tracing::warn!(transaction, detail, "the connection was lost during a commit");
 }
 
 /// After any error the transaction is rolled back: MySQL leaves it open after a unique violation and after a lock

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use rusqlite::types::ValueRef;
@@ -16,7 +16,7 @@ use crate::value::{Row, Value};
 
 /// How long a reader or a migration waits for another process.
 const BUSY_WAITS_MAX: i32 = 2_500;
-const BUSY_WAIT_MS: u64 = 2;
+const BUSY_WAIT: Duration = Duration::from_millis(2);
 
 /// More than there are statements, so that each is prepared once a connection.
 const STATEMENTS_CACHED_MAX: usize = 128;
@@ -60,16 +60,16 @@ impl SqliteSession {
     }
 
     /// Of several processes that switch a new file to WAL at once, SQLite tells some that it is busy without asking the
-    /// handler whether they would wait.
+    /// handler whether they would wait. Asked again for as long as the handler would have.
     fn configure_patiently(&self) -> rusqlite::Result<()> {
-        let mut waits = 0;
+        let begun = Instant::now();
         loop {
             match self.configure() {
-                Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
-                    if !wait_for_other_writer(waits) {
-                        return Err(error);
-                    }
-                    waits += 1;
+                Err(error)
+                    if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                        && begun.elapsed() < BUSY_WAIT * BUSY_WAITS_MAX.unsigned_abs() =>
+                {
+                    std::thread::sleep(BUSY_WAIT);
                 }
                 settled => return settled,
             }
@@ -246,6 +246,6 @@ fn owned(value: ValueRef<'_>) -> Value {
 /// SQLite's own handler sleeps up to 100 ms at a time, which starves one process while another keeps writing; this
 /// one asks every 2 ms, up to 5 s.
 fn wait_for_other_writer(waits: i32) -> bool {
-    std::thread::sleep(Duration::from_millis(BUSY_WAIT_MS));
+    std::thread::sleep(BUSY_WAIT);
     waits < BUSY_WAITS_MAX
 }

@@ -257,6 +257,7 @@ impl Bed {
 pub(crate) async fn refused(options: StoreOptions) -> String {
     match Store::open(options).await {
         Err(Error::Invalid { field, reason }) if field == "database" => reason,
+        Err(Error::Unavailable { reason }) => reason,
         other => panic!("{other:?}"),
     }
 }
