@@ -142,7 +142,15 @@ impl Directories {
             .increment(1);
         match outcome {
             Ok(made) => {
-                let ours = self.store.settle_task(task).await?;
+                let ours = match self.store.settle_task(task).await {
+                    Ok(ours) => ours,
+                    // The work is done, and a create must not be undone because the database cannot be told now: once
+                    // the claim has run out, a sweep does it again, which changes nothing, and settles it.
+                    Err(error) => {
+                        tracing::warn!(location = task.location, %error, "a directory task is done and not settled");
+                        return Ok(());
+                    }
+                };
                 if !ours && made {
                     // Our claim had run out: the fileset may be gone, and whoever removed its tree was before us.
                     self.places
