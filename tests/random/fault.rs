@@ -60,6 +60,15 @@ impl Fault {
         matches!(self, Fault::ServerFrozen | Fault::ServerCutOff)
     }
 
+    /// When the first write must be through again, after it is over. That a connection was cut is known only when an
+    /// operation on it has reached its bound (`fleet::HASTY`).
+    pub(crate) fn recovered_ms_max(self) -> u64 {
+        match self {
+            Fault::ServerCutOff => 7_000,
+            _ => 5_000,
+        }
+    }
+
     /// How far the clock of a server is off, in milliseconds.
     pub(crate) fn clock_skew_ms(self, server: usize) -> i64 {
         match (self, server) {

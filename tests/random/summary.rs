@@ -11,9 +11,6 @@ use treeline_history::{Operation, Outcome, Verb, Verdict};
 use crate::fault::Fault;
 use crate::options::Options;
 
-/// When the first write must be through again, after a fault is over.
-const RECOVERED_MS_MAX: u64 = 5_000;
-
 /// The verdict, and what the audit and the answers say beside it.
 #[derive(Debug)]
 pub(crate) struct Summary {
@@ -25,7 +22,7 @@ pub(crate) struct Summary {
     answers: BTreeMap<u16, usize>,
     /// What `treeline check` has found.
     audit: Option<String>,
-    fault: Option<String>,
+    fault: Option<(String, Fault)>,
     /// From the end of the fault to the first write that was answered with success, in milliseconds.
     recovered_ms: Option<u64>,
     /// Servers that did not serve again.
@@ -71,7 +68,7 @@ impl Summary {
             verdict: treeline_history::check(open()?)?,
             answers,
             audit,
-            fault: options.fault.as_ref().map(|(name, _)| name.clone()),
+            fault: options.fault.clone(),
             silent,
             recovered_ms: over.zip(first_write).map(|(over, first)| (first - over) / 1_000),
         })
@@ -83,8 +80,11 @@ impl Summary {
 
     /// Whether the servers took too long to serve again.
     fn is_late(&self) -> bool {
-        let is_late = self.fault.is_some() && self.recovered_ms.is_none_or(|took| took > RECOVERED_MS_MAX);
-        is_late || !self.silent.is_empty()
+        let is_late = |fault: Fault| {
+            self.recovered_ms
+                .is_none_or(|took| took > fault.recovered_ms_max())
+        };
+        self.fault.as_ref().is_some_and(|(_, fault)| is_late(*fault)) || !self.silent.is_empty()
     }
 
     /// How often a server answered that it had failed. Only a fault gives it a reason to say that it cannot serve now.
@@ -133,7 +133,7 @@ impl Summary {
             "failed": self.failed(),
             "rules": rules,
             "audit": self.audit,
-            "fault": self.fault,
+            "fault": self.fault.as_ref().map(|(name, _)| name),
             "recovered_ms": self.recovered_ms,
             "late": self.is_late(),
             "silent": self.silent,

@@ -2,7 +2,7 @@
 //!
 //! Each fault happens once in the middle of a run, and is mended again. Nothing acknowledged may be lost, no answer may be
 //! a failure but "not now" (503), each server must serve again without being started again, and the first write must be
-//! through within five seconds after the end of the fault. Servers are containers, or they could not be cut off.
+//! through soon after the end of the fault (`tests/random/fault.rs`). Servers are containers, or they could not be cut off.
 
 use anyhow::{Context as _, Result, bail, ensure};
 
