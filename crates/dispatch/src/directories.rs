@@ -151,8 +151,9 @@ impl Directories {
                         return Ok(());
                     }
                 };
-                if !ours && made {
-                    // Our claim had run out: the fileset may be gone, and whoever removed its tree was before us.
+                // Our claim had run out. If the fileset is gone, whoever removed its tree was before us; if it lives,
+                // or nobody can say, whoever settled the task has found the directory that we made.
+                if !ours && made && !self.store.location_in_use(&task.location).await.unwrap_or(true) {
                     self.places
                         .require(&task.location)?
                         .remove_empty_dir(&task.location)
@@ -202,3 +203,6 @@ async fn hold(point: &str, task: &Task) -> Result<()> {
         TaskKind::MakeDirectory | TaskKind::RemoveEmptyDirectory => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

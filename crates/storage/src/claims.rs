@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use treeline_core::Result;
 
+use crate::failure::Failure;
+use crate::sql::side::FIND_LOCATION_INSIDE;
 use crate::store::Store;
-use crate::tasks::{ClaimTasks, EndTask, Ending, RemovalPending, Task, TaskFilter};
-use crate::transaction::Reading;
+use crate::tasks::{self, ClaimTasks, EndTask, Ending, RemovalPending, Task, TaskFilter};
+use crate::transaction::{Reading, Transaction, Work};
 
 impl Store {
     /// Whether the tree of a dropped fileset at, above or below this location is still to be removed.
@@ -14,6 +17,17 @@ impl Store {
         self.read(
             Reading::Point,
             RemovalPending {
+                location: location.to_owned(),
+            },
+        )
+        .await
+    }
+
+    /// Whether a live fileset keeps files at or below this location.
+    pub async fn location_in_use(&self, location: &str) -> Result<bool> {
+        self.read(
+            Reading::Point,
+            LocationInUse {
                 location: location.to_owned(),
             },
         )
@@ -69,5 +83,22 @@ impl Store {
             ending,
         })
         .await
+    }
+}
+
+/// Looks for a live fileset at or below a location.
+struct LocationInUse {
+    location: String,
+}
+
+#[async_trait]
+impl Work for LocationInUse {
+    type Output = bool;
+    const NAME: &'static str = "location_in_use";
+
+    async fn run(&self, transaction: &mut Transaction<'_>) -> std::result::Result<bool, Failure> {
+        let values = tasks::inside(&self.location);
+        let found = transaction.row(&FIND_LOCATION_INSIDE, &values).await?;
+        Ok(found.is_some())
     }
 }

@@ -362,7 +362,7 @@ impl Work for EndTask {
 }
 
 /// The three parameters of "at this location, or below it".
-fn inside(location: &str) -> [Value; 3] {
+pub(crate) fn inside(location: &str) -> [Value; 3] {
     [
         location.into(),
         format!("{location}/").into(),
