@@ -222,7 +222,9 @@ async fn r_parent_9_a_schema_is_dropped_once_by_its_own_drop_or_by_its_metalakes
     let (metalake, schema, fileset) = deep_family(race, "m").await?;
     race.done(A, &fileset.create()).await?;
     let a = race.hold(A, &metalake.drop(), "drop.children_checked").await?;
-    let b = race.meanwhile(B, &schema.drop());
+    // Once it waits it has resolved the schema; before that, the metalake may be gone by the time that it looks.
+    let mut b = race.meanwhile(B, &schema.drop());
+    b.waits().await?;
     dropped(&a.goes_on().await?, true)?;
     let own = b.answers().await?;
     ensure!(own.status == 200, "{}: {}", own.status, own.text);
