@@ -8,9 +8,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use tokio::process::Command;
 
+use crate::program::output;
 use crate::server::eventually;
 
 /// Names the image that servers run in, the network of the databases, and this machine's address in it, with blanks
@@ -90,7 +91,7 @@ impl Containers {
             create.arg("--env").arg(pair);
         }
         create.arg(&self.image).arg(BINARY).args(told.arguments);
-        docker(create).await?;
+        output(create).await?;
         container.join().await?;
         let mut start = Command::new("docker");
         start
@@ -122,7 +123,7 @@ impl Container {
         eventually("the container has an address", async || {
             let mut inspect = Command::new("docker");
             inspect.args(["inspect", "--format", ADDRESS, &self.name]);
-            address = docker(inspect).await?.trim().parse().ok();
+            address = output(inspect).await?.parse().ok();
             Ok(address.is_some())
         })
         .await?;
@@ -142,7 +143,7 @@ impl Container {
     async fn ask(&self, words: &[&str]) -> Result<()> {
         let mut command = Command::new("docker");
         command.args(words).arg(&self.name);
-        docker(command).await.map(drop)
+        output(command).await.map(drop)
     }
 }
 
@@ -152,14 +153,4 @@ impl Drop for Container {
         // It is gone already where its process has ended.
         let _ = remove.args(["rm", "--force", "--volumes", &self.name]).output();
     }
-}
-
-async fn docker(mut command: Command) -> Result<String> {
-    let output = command.output().await.context("cannot run docker")?;
-    ensure!(
-        output.status.success(),
-        "docker: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -49,10 +49,10 @@ impl RandomClient {
     /// Makes what stays: the metalake and the catalogs.
     pub(crate) async fn plant(&mut self) -> Result<()> {
         let metalake = vec![self.shape.metalake.clone()];
-        let mut cards = vec![card(Verb::Create, Kind::Metalake, metalake.clone())];
+        let mut cards = vec![Card::new(Verb::Create, Kind::Metalake, metalake.clone())];
         for (catalog, _) in CATALOGS {
             let path = metalake.iter().cloned().chain([catalog.to_owned()]).collect();
-            cards.push(card(Verb::Create, Kind::Catalog, path));
+            cards.push(Card::new(Verb::Create, Kind::Catalog, path));
         }
         for card in cards {
             let operation = self.ask(&card).await?;
@@ -81,7 +81,7 @@ impl RandomClient {
             let name = format!("after{}x{attempt}", self.number);
             let path = vec![self.shape.metalake.clone(), catalog.to_owned(), name];
             let server = self.server;
-            let operation = self.ask(&card(Verb::Create, Kind::Schema, path)).await?;
+            let operation = self.ask(&Card::new(Verb::Create, Kind::Schema, path)).await?;
             // One that did not answer at all has handed its client to the next.
             if operation.outcome == Outcome::Ok || self.server != server || begun.elapsed() > SERVES_WITHIN {
                 return Ok(operation.outcome == Outcome::Ok && self.server == server);
@@ -93,10 +93,10 @@ impl RandomClient {
     /// Lists every collection and loads every path. Nobody writes any more, so this is what is left.
     pub(crate) async fn read_everything(&mut self) -> Result<()> {
         for (kind, path) in self.shape.collections() {
-            self.ask(&card(Verb::List, kind, path)).await?;
+            self.ask(&Card::new(Verb::List, kind, path)).await?;
         }
         for (kind, path) in self.shape.paths() {
-            self.ask(&card(Verb::Load, kind, path)).await?;
+            self.ask(&Card::new(Verb::Load, kind, path)).await?;
         }
         Ok(())
     }
@@ -185,19 +185,6 @@ impl RandomClient {
             Kind::Metalake | Kind::Schema | Kind::Model | Kind::ModelVersion => {}
         }
         body
-    }
-}
-
-fn card(verb: Verb, kind: Kind, path: Vec<String>) -> Card {
-    Card {
-        verb,
-        kind,
-        path,
-        sets: None,
-        new_name: None,
-        is_pinned: false,
-        cascade: false,
-        patience: None,
     }
 }
 

@@ -46,6 +46,22 @@ pub(crate) struct Card {
     pub(crate) patience: Option<Duration>,
 }
 
+impl Card {
+    /// Something plain: no property, no new name, and all the patience in the world.
+    pub(crate) fn new(verb: Verb, kind: Kind, path: Vec<String>) -> Card {
+        Card {
+            verb,
+            kind,
+            path,
+            sets: None,
+            new_name: None,
+            is_pinned: false,
+            cascade: false,
+            patience: None,
+        }
+    }
+}
+
 /// All that one client will ask for.
 #[derive(Debug)]
 pub(crate) struct Deck {
@@ -127,16 +143,7 @@ impl Deck {
             path.push(LEAVES[self.random.usize(..LEAVES.len())].to_owned());
         }
         let verb = self.verb(kind, is_leaf);
-        let mut card = Card {
-            verb,
-            kind,
-            path,
-            sets: None,
-            new_name: None,
-            is_pinned: false,
-            cascade: false,
-            patience: None,
-        };
+        let mut card = Card::new(verb, kind, path);
         self.fill(&mut card);
         let writes = !matches!(card.verb, Verb::Load | Verb::List);
         if writes && self.random.u32(..IMPATIENT_ONE_IN) == 0 {

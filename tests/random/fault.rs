@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use tokio::process::Command;
-use treeline_tests::eventually;
+use treeline_tests::{eventually, output};
 
 use crate::fleet::Fleet;
 use crate::log::Log;
@@ -160,14 +160,9 @@ async fn docker(words: &[&str]) -> Result<String> {
 }
 
 async fn run(program: &str, words: &[&str]) -> Result<String> {
-    let output = Command::new(program).args(words).output().await?;
-    ensure!(
-        output.status.success(),
-        "{program} {}: {}",
-        words.join(" "),
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    let mut command = Command::new(program);
+    command.args(words);
+    output(command).await
 }
 
 /// A file system of its own for a directory, so small that it can be filled. Only root may make one.

@@ -86,7 +86,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let options = Options::parse(arguments)?;
     let binary = server::build(workspace)?;
     let directory = fresh_directory(workspace)?;
-    let database = Database::provide(&options, &directory)?;
+    let database = Database::provide(workspace, &options, &directory)?;
     if options.contention {
         contention::run(workspace, &options, &binary, &directory, &database)?;
         return database.check(&binary);

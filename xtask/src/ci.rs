@@ -85,20 +85,11 @@ fn clippy(root: &Path) -> Result<()> {
 
 /// The suite above has it as the embedded default does: off.
 fn api_with_local_locks(workspace: &Workspace) -> Result<()> {
-    let mut command = command::cargo(&workspace.root);
-    command.args([
-        "test",
-        "--quiet",
-        "-p",
-        "treeline-tests",
-        "--test",
-        "api",
-        "--locked",
-    ]);
-    command
+    let mut suite = command::suite(&workspace.root, "treeline-tests", "api");
+    suite
         .env(server::BINARY_VARIABLE, server::binary(workspace))
-        .env("TREELINE_TEST_LOCAL_LOCKS", "on");
-    command::run(&mut command)
+        .env(itest::LOCAL_LOCKS_VARIABLE, "on");
+    command::run(&mut suite)
 }
 
 /// Private items too: their comments are where most of the reasons stand, and their links rot as well.

@@ -13,6 +13,13 @@ pub(crate) fn cargo(root: &Path) -> Command {
     command
 }
 
+/// `cargo test` of one suite of one package, with nothing said of those that pass.
+pub(crate) fn suite(root: &Path, package: &str, name: &str) -> Command {
+    let mut command = cargo(root);
+    command.args(["test", "--quiet", "--locked", "-p", package, "--test", name]);
+    command
+}
+
 /// Runs to the end with this terminal's output.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = line(command);

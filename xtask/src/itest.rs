@@ -5,7 +5,6 @@
 //!    (`TREELINE_TEST_<BACKEND>_URL`).
 //! 3. The storage suite runs on all of them, then the rows of `docs/races.md`, and a table of those is printed.
 
-mod containers;
 mod databases;
 mod faults;
 mod history;
@@ -48,6 +47,9 @@ cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--cont
 /// Where the rows are, in the order of the table's columns.
 const BACKENDS: [&str; 4] = ["sqlite", "postgres", "mariadb", "mysql"];
 
+/// Those that are servers themselves, with a network to them.
+const SERVERS: &[&str] = &["postgres", "mariadb", "mysql"];
+
 /// Pairs of servers that work at a time. Most of a row's time is one process waiting for another.
 const PAIRS: usize = 4;
 
@@ -67,7 +69,7 @@ const DATABASES_VARIABLE: &str = "TREELINE_TEST_DATABASES";
 const MUTANTS_VARIABLE: &str = "TREELINE_TEST_MUTANTS";
 const ROWS_VARIABLE: &str = "TREELINE_TEST_ROWS";
 const SOAK_VARIABLE: &str = "TREELINE_TEST_SOAK";
-const LOCAL_LOCKS_VARIABLE: &str = "TREELINE_TEST_LOCAL_LOCKS";
+pub(crate) const LOCAL_LOCKS_VARIABLE: &str = "TREELINE_TEST_LOCAL_LOCKS";
 const REPORT_VARIABLE: &str = "TREELINE_TEST_REPORT";
 const CONTAINERS_VARIABLE: &str = "TREELINE_TEST_CONTAINERS";
 
@@ -267,16 +269,7 @@ impl<'a> Bench<'a> {
 
     /// The storage suite makes its own databases.
     pub(crate) fn conformance(&self) -> Result<()> {
-        let mut suite = command::cargo(&self.workspace.root);
-        suite.args([
-            "test",
-            "--quiet",
-            "--locked",
-            "-p",
-            "treeline-storage",
-            "--test",
-            "conformance",
-        ]);
+        let mut suite = command::suite(&self.workspace.root, "treeline-storage", "conformance");
         self.databases.tell(&mut suite, &self.plan.backends);
         suite.args(["--", "--quiet"]);
         if !self.plan.backends.contains(&"sqlite") {
@@ -293,16 +286,7 @@ impl<'a> Bench<'a> {
         // What an earlier run has left; most often there is nothing.
         let _ = std::fs::remove_file(&report);
         let databases = self.databases.make(name, PAIRS, &selection.backends)?;
-        let mut suite = command::cargo(&self.workspace.root);
-        suite.args([
-            "test",
-            "--quiet",
-            "--locked",
-            "-p",
-            "treeline-tests",
-            "--test",
-            "two_servers",
-        ]);
+        let mut suite = command::suite(&self.workspace.root, "treeline-tests", "two_servers");
         suite
             .env(BINARY_VARIABLE, &self.binary)
             .env(DATABASES_VARIABLE, databases.join(","))

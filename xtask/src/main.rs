@@ -11,6 +11,7 @@
 mod bench;
 mod ci;
 mod command;
+mod containers;
 mod images;
 mod itest;
 mod python;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::Plan;
-use super::containers::{Container, LABEL, Network};
 use crate::command;
+use crate::containers::{ACCOUNT, Container, LABEL, Network};
 use crate::images;
 use crate::workspace::Workspace;
 
@@ -17,9 +17,6 @@ const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// What every database does gladly, once it answers at all.
 const PING: &str = "COMMIT";
-
-/// The user, the password and the database of every image.
-const ACCOUNT: &str = "treeline";
 
 /// Databases that somebody has made already, separated by commas, on every server that the environment names.
 const DATABASES_VARIABLE: &str = super::DATABASES_VARIABLE;
@@ -223,35 +220,19 @@ fn variable(backend: &str) -> String {
 
 impl Server {
     fn run(backend: &'static str, image: String, network: Option<&Network>, plan: &Plan) -> Result<Server> {
-        let mut run = Command::new("docker");
-        run.args(["run", "--detach", "--label", LABEL]);
+        let mut options = vec!["--label", LABEL];
         // Where nobody kills a database, the disk is all that a run would wait for.
         if !plan.faults {
-            run.args(["--env", "TREELINE_FAST=1"]);
+            options.extend(["--env", "TREELINE_FAST=1"]);
         }
         if let Some(network) = network {
-            run.args(["--network", &network.name]);
+            options.extend(["--network", &network.name]);
         }
-        // The published images are told their account; ours have it.
-        let prefix = backend.to_uppercase();
-        let database = if backend == "postgres" { "DB" } else { "DATABASE" };
-        for setting in ["USER", "PASSWORD", database, "ROOT_PASSWORD"] {
-            run.args(["--env", &format!("{prefix}_{setting}={ACCOUNT}")]);
-        }
-        let id = command::output(run.arg(&image).args(settings(backend)))?
-            .trim()
-            .to_owned();
-        let container = Container { id, keep: plan.keep };
-        let address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
-        let inspect = ["inspect", "--format", address, &container.id];
-        let host = command::output(Command::new("docker").args(inspect))?
-            .trim()
-            .to_owned();
-        let port = if backend == "postgres" { 5432 } else { 3306 };
-        let url = format!("{backend}://{ACCOUNT}:{ACCOUNT}@{host}:{port}/{ACCOUNT}");
+        let mut container = Container::of_database(backend, &image, &options, settings(backend))?;
+        container.keep = plan.keep;
         Ok(Server {
             backend,
-            url: Url::parse(&url)?,
+            url: Url::parse(&container.url(backend)?)?,
             image,
             container: Some(container),
         })

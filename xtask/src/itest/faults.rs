@@ -7,13 +7,10 @@
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::history::{self, Run};
-use super::{BACKENDS, Bench};
+use super::{BACKENDS, Bench, SERVERS};
 
 /// How long the clients play; the fault begins after a third of it.
 const SECONDS: u64 = 18;
-
-/// Where there is a server with a network to it.
-const SERVERS: &[&str] = &["postgres", "mariadb", "mysql"];
 
 /// What goes wrong, and where that means anything.
 const FAULTS: [(&str, &[&str]); 7] = [

@@ -12,7 +12,9 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::{BACKENDS, BINARY_VARIABLE, Bench, CONTAINERS_VARIABLE, LOCAL_LOCKS_VARIABLE, MUTANTS_VARIABLE};
+use super::{
+    BACKENDS, BINARY_VARIABLE, Bench, CONTAINERS_VARIABLE, LOCAL_LOCKS_VARIABLE, MUTANTS_VARIABLE, SERVERS,
+};
 use crate::command;
 
 /// How long the clients play, on each backend.
@@ -26,9 +28,6 @@ const ATTEMPTS_MAX: u64 = 3;
 
 /// What the exit code of the program says if it could not do its work.
 const NOT_RUN: i32 = 2;
-
-/// Where a rule is more than what one writer for everything gives anyway.
-const SERVERS: &[&str] = &["postgres", "mariadb", "mysql"];
 
 /// Names the container of the database server to a run that lets something go wrong with it.
 const CONTAINER_VARIABLE: &str = "TREELINE_TEST_CONTAINER";

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 
-use super::{BACKENDS, Bench, Selection};
+use super::{BACKENDS, Bench, SERVERS, Selection};
 
 /// One rule, or two that stand in for each other.
 struct Switch {
@@ -28,7 +28,6 @@ enum Caught {
     No,
 }
 
-const SERVERS: &[&str] = &["postgres", "mariadb", "mysql"];
 const INNODB: &[&str] = &["mariadb", "mysql"];
 
 const fn switch(names: &'static str, backends: &'static [&'static str], rows: &'static str) -> Switch {

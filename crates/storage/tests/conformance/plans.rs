@@ -110,10 +110,7 @@ async fn innodb_plans(bed: &Bed) -> usize {
 /// The name and the text of each statement of a snapshot, but for those that read everything. Parameters are given a
 /// value, since a planner knows nothing of an open one.
 fn statements(snapshot: &'static str) -> Vec<(&'static str, String)> {
-    let (_, _, body) = {
-        let mut parts = snapshot.splitn(3, "---\n");
-        (parts.next(), parts.next(), parts.next().unwrap())
-    };
+    let body = snapshot.rsplit("---\n").next().unwrap();
     let lines: Vec<&str> = body.lines().collect();
     lines
         .chunks(2)
@@ -124,21 +121,16 @@ fn statements(snapshot: &'static str) -> Vec<(&'static str, String)> {
 
 /// `'7'` is a number and a text, as the column wants it; a limit wants a number.
 fn filled(text: &str) -> String {
-    let mut filled = String::new();
-    let mut characters = text
+    let text = text
         .replace("IN (…)", "IN ('7', '8')")
-        .replace("LIMIT ?", "LIMIT 7");
-    characters.push(' ');
-    let mut rest = characters.trim_start().chars().peekable();
-    while let Some(character) = rest.next() {
-        match character {
-            '?' => filled.push_str("'7'"),
-            '$' => {
-                while rest.next_if(char::is_ascii_digit).is_some() {}
-                filled.push_str("'7'");
-            }
-            other => filled.push(other),
-        }
-    }
-    filled
+        .replace("LIMIT ?", "LIMIT 7")
+        .replace('?', "'7'");
+    let mut parts = text.split('$');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |filled, part| {
+        format!(
+            "{filled}'7'{}",
+            part.trim_start_matches(|digit: char| digit.is_ascii_digit())
+        )
+    })
 }
