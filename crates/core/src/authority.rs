@@ -56,6 +56,15 @@ pub fn authority(provider: Provider, kind: Kind) -> Result<Authority> {
     }
 }
 
+/// The only provider that has objects of this kind, where there is but one: then the kind alone says what its catalog is.
+pub const fn sole_provider(kind: Kind) -> Option<Provider> {
+    match kind {
+        Kind::Fileset => Some(Provider::Fileset),
+        Kind::Model | Kind::ModelVersion => Some(Provider::Model),
+        Kind::Metalake | Kind::Catalog | Kind::Schema => None,
+    }
+}
+
 impl CatalogType {
     /// The word on the wire.
     pub const fn as_str(self) -> &'static str {
@@ -160,6 +169,21 @@ impl FromStr for Provider {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sole_provider_is_the_only_one_that_has_the_kind() {
+        for kind in Kind::all() {
+            let having: Vec<Provider> = [Provider::Fileset, Provider::Model]
+                .into_iter()
+                .filter(|provider| authority(*provider, kind).is_ok())
+                .collect();
+            let sole = match having[..] {
+                [provider] => Some(provider),
+                _ => None,
+            };
+            assert_eq!(sole_provider(kind), sole, "{kind}");
+        }
+    }
 
     #[test]
     fn the_type_alone_is_enough_for_filesets_and_models_only() {

@@ -15,7 +15,7 @@ mod version;
 pub mod kinds;
 
 pub use audit::Audit;
-pub use authority::{Authority, CatalogType, Provider, authority};
+pub use authority::{Authority, CatalogType, Provider, authority, sole_provider};
 pub use entity::{Draft, Entity, EntityTag, NewEntity, Payload};
 pub use error::{Error, Missing, Result, Taken};
 pub use id::EntityId;

@@ -9,6 +9,7 @@ use treeline_connectors::{AllowedRoots, LocalFiles, Locations};
 use treeline_core::kinds::{Catalog, Schema};
 use treeline_core::{
     Authority, Draft, Entity, Error, Kind, Name, NewEntity, Path, Payload, Provider, Result, authority,
+    sole_provider,
 };
 use treeline_storage::{DropRule, Resolved, Store, WriteContext};
 
@@ -67,13 +68,14 @@ impl Dispatcher {
         if let Some(answered) = self.store.recall_entity(context).await? {
             return Ok(answered);
         }
+        if let Some(created) = self.create_in_one_step(context, path, &payload).await? {
+            return Ok(created);
+        }
         let parent = self.parent(path).await?;
         let provider = payload
             .provider()
             .or_else(|| parent.as_ref().and_then(Resolved::provider));
-        require_managed(provider, P::KIND)?;
-        guard::check_new(provider, path.name(), &payload)?;
-        guard::check_locations(provider, P::KIND, payload.properties())?;
+        check_new(provider, path, &payload)?;
         let new = NewEntity {
             name: path.name().clone(),
             payload,
@@ -248,6 +250,28 @@ impl Dispatcher {
         Ok(resolved)
     }
 
+    /// Creates without a look at the parent first, where the kind says what its catalog must be: the store then looks at
+    /// the whole way down in the statement that writes. `None`: nothing was written, and the way by the parent says why.
+    async fn create_in_one_step<P: Payload>(
+        &self,
+        context: &WriteContext,
+        path: &Path,
+        payload: &P,
+    ) -> Result<Option<Entity<P>>> {
+        let Some(provider) = sole_provider(P::KIND) else {
+            return Ok(None);
+        };
+        // What is wrong with the parent is said before what is wrong with the new entity.
+        if context.idempotency.is_some()
+            || !self.store.creates_in_one_step(path)
+            || check_new(Some(provider), path, payload).is_err()
+        {
+            return Ok(None);
+        }
+        let _turn = self.turns.take(context, "create", path, None).await;
+        self.store.create_at(context, path, provider, payload).await
+    }
+
     /// Resolves the parent of something new; none under the root.
     async fn parent(&self, path: &Path) -> Result<Option<Resolved>> {
         match path.parent() {
@@ -291,6 +315,13 @@ fn may_hold_files(resolved: &Resolved) -> bool {
         Some(provider) => provider == Provider::Fileset,
         None => true,
     }
+}
+
+/// What can be said of something new before it is written.
+fn check_new<P: Payload>(provider: Option<Provider>, path: &Path, payload: &P) -> Result<()> {
+    require_managed(provider, P::KIND)?;
+    guard::check_new(provider, path.name(), payload)?;
+    guard::check_locations(provider, P::KIND, payload.properties())
 }
 
 /// Everything that this server has is managed; a mirrored kind comes with its connector.

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use treeline_core::{Audit, EntityId, Error, Kind, Name, Operation, Path, Provider, Version};
+use treeline_core::{Audit, EntityId, Error, Kind, Name, Operation, Path, Payload, Provider, Version};
 
 use crate::context::WriteContext;
 use crate::failure::{Clash, Failure};
@@ -16,7 +16,7 @@ use crate::feed::{self, Entry};
 use crate::hooks::{self, mutant, sync_point};
 use crate::ids::Ids;
 use crate::lock::{self, LockedParent, Parent};
-use crate::record::Record;
+use crate::record::{Record, encode_payload};
 use crate::side::{self, NewLocation};
 use crate::sql::entity;
 use crate::sql::fused::FUSED_CREATE;
@@ -31,6 +31,18 @@ pub(crate) struct NewRow {
     pub(crate) name: Name,
     pub(crate) provider: Option<Provider>,
     pub(crate) payload: String,
+}
+
+impl NewRow {
+    /// The row of something new.
+    pub(crate) fn of<P: Payload>(name: Name, payload: &P) -> Result<NewRow, Error> {
+        Ok(NewRow {
+            kind: P::KIND,
+            name,
+            provider: payload.provider(),
+            payload: encode_payload(payload)?,
+        })
+    }
 }
 
 /// One strict create.
@@ -203,7 +215,8 @@ pub(crate) async fn insert(
     ))
 }
 
-fn new_record(id: EntityId, row: NewRow, principal: String, created_at_ms: i64) -> Record {
+/// A row as its create leaves it.
+pub(crate) fn new_record(id: EntityId, row: NewRow, principal: String, created_at_ms: i64) -> Record {
     Record {
         id,
         kind: row.kind,

@@ -28,6 +28,12 @@ pub(crate) const fn is_armed_inside(_name: &str) -> bool {
     false
 }
 
+/// The same, or the point between the parent's resolution and the transaction, which a create in one step has not either.
+#[cfg(not(feature = "test-hooks"))]
+pub(crate) const fn is_armed_on_the_way(_name: &str) -> bool {
+    false
+}
+
 #[cfg(feature = "test-hooks")]
 pub use active::*;
 
@@ -98,6 +104,11 @@ mod active {
             "rename.written",
         ];
         !MUTANTS.is_empty() || INSIDE.iter().any(|point| armed(point, name).is_some())
+    }
+
+    /// The same, or the point between the parent's resolution and the transaction.
+    pub(crate) fn is_armed_on_the_way(name: &str) -> bool {
+        is_armed_inside(name) || armed("create.resolved", name).is_some()
     }
 
     /// Arms a point for operations on entities of that name.

@@ -11,6 +11,7 @@ mod resolve;
 
 mod alter;
 mod create;
+mod create_at;
 mod drop;
 mod idempotency;
 mod link;

@@ -254,6 +254,14 @@ impl Backend {
         }
     }
 
+    /// Whether it runs the fused forms.
+    pub(crate) fn fuses(&self) -> bool {
+        match &self.database {
+            Database::Sqlite(_) => false,
+            Database::Network(network) => network.fuses(),
+        }
+    }
+
     async fn write_once<W: Work>(
         &self,
         work: &Arc<W>,

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use treeline_core::{Draft, Entity, Error, NewEntity, Path, Payload, Result, Version};
+use treeline_core::{Draft, Entity, Error, Kind, NewEntity, Path, Payload, Provider, Result, Version};
 
 use crate::alter::{self, Change, Next};
 use crate::context::WriteContext;
 use crate::create::{Create, Created, NewRow};
+use crate::create_at::CreateAt;
 use crate::drop::{Drop, DropRule};
-use crate::hooks::sync_point;
+use crate::hooks::{self, sync_point};
 use crate::idempotency::{self, ForgetKey, Outcome, Settled};
 use crate::link::Link;
 use crate::lock::Parent;
@@ -106,6 +107,47 @@ impl Store {
         }
     }
 
+    /// Whether [`Store::create_at`] saves a round trip for this path: on PostgreSQL, for what lies in a schema.
+    pub fn creates_in_one_step(&self, path: &Path) -> bool {
+        let in_schema = path.kind().parent() == Some(Kind::Schema);
+        in_schema && self.shared.backend.fuses() && !hooks::is_armed_on_the_way(path.name().as_str())
+    }
+
+    /// Creates an entity in a schema that nobody has resolved (P1). `None`: something above is disabled, or the catalog
+    /// is not of that provider, and nothing was written.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] of the level that is missing; [`Error::AlreadyExists`] as [`Store::create`]. An idempotency
+    /// key needs a transaction of several steps, so a context with one is [`Error::Internal`].
+    pub async fn create_at<P: Payload>(
+        &self,
+        context: &WriteContext,
+        path: &Path,
+        provider: Provider,
+        payload: &P,
+    ) -> Result<Option<Entity<P>>> {
+        let Some(parent) = path.parent().filter(|parent| parent.kind() == Kind::Schema) else {
+            return Err(Error::internal(format!("{path} does not lie in a schema")));
+        };
+        if context.idempotency.is_some() {
+            return Err(Error::internal(
+                "a create in one step cannot keep an idempotency key",
+            ));
+        }
+        let create = CreateAt {
+            context: context.clone(),
+            ids: Arc::clone(&self.shared.ids),
+            path: path.clone(),
+            parent,
+            provider,
+            row: NewRow::of(path.name().clone(), payload)?,
+            claim: self.claim()?,
+        };
+        let created = self.write(create).await?;
+        sync_point!("create.committed", path.name().as_str());
+        created.map(Record::into_entity).transpose()
+    }
+
     /// Creates an entity that keeps files, with a claimed task for each directory that is to be made.
     ///
     /// # Errors
@@ -121,12 +163,7 @@ impl Store {
             Some(parent) => parent.path().child(P::KIND, new.name.clone()),
             None => Path::metalake(new.name.clone()),
         };
-        let row = NewRow {
-            kind: P::KIND,
-            name: new.name,
-            provider: new.payload.provider(),
-            payload: encode_payload(&new.payload)?,
-        };
+        let row = NewRow::of(new.name, &new.payload)?;
         let create = Create {
             context: context.clone(),
             ids: Arc::clone(&self.shared.ids),

@@ -39,6 +39,11 @@ impl Network {
         }
     }
 
+    /// Whether it runs the fused forms.
+    pub(crate) fn fuses(&self) -> bool {
+        self.dialect.fuses
+    }
+
     /// Runs one write. A commit whose answer never came is [`Written::Unknown`], with what the work had answered.
     /// `earlier` proves a run of the same work whose commit was unknown; it is looked for once this run holds its
     /// row locks, so that the earlier one has ended either way.

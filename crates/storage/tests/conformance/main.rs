@@ -9,6 +9,7 @@
 )]
 
 mod create;
+mod create_at;
 mod drop;
 mod harness;
 mod idempotency;
@@ -28,6 +29,7 @@ fn main() {
     let suites = [
         idempotency::TESTS,
         create::TESTS,
+        create_at::TESTS,
         update::TESTS,
         drop::TESTS,
         model::TESTS,

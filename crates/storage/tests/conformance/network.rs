@@ -1,6 +1,6 @@
 //! What only a database behind a wire can show: a connection that is lost in the worst moment.
 
-use treeline_core::kinds::{Metalake, Model, ModelVersion, Schema};
+use treeline_core::kinds::{Catalog, Metalake, Model, ModelVersion, Schema};
 use treeline_core::{Draft, Error, Kind, NewEntity, Path, Payload};
 use treeline_storage::{DropRule, Store};
 
@@ -34,10 +34,11 @@ async fn a_commit_whose_answer_is_lost_is_settled_by_its_feed_row(bed: Bed) {
         };
         cutting.create_and_drop().await;
         cutting.create_child(&model.parent().unwrap()).await;
+        cutting.create_at(&model.parent().unwrap()).await;
         cutting.alter(&model.parent().unwrap()).await;
         cutting.link(&model).await;
-        // Two creates, a drop, an update, and the two rows of a link.
-        assert_eq!(bed.rows("feed").await.len(), feed_before + 6, "{text}");
+        // Three creates, a drop, an update, and the two rows of a link.
+        assert_eq!(bed.rows("feed").await.len(), feed_before + 7, "{text}");
     }
 }
 
@@ -95,6 +96,20 @@ impl Cutting<'_> {
         let created = self.store.create(&context(), Some(&parent), new).await.unwrap();
         assert!(self.wire.spent());
         let path = schema.child(Kind::Model, name(self.text));
+        assert_eq!(self.bed.resolve(&path).await.id(), created.id);
+    }
+
+    async fn create_at(&self, schema: &Path) {
+        self.arm_fused("cut at once");
+        let path = schema.child(Kind::Model, name(&format!("{}_at", self.text)));
+        let payload = Model {
+            comment: Some("cut at once".to_owned()),
+            ..Model::default()
+        };
+        let catalog = Catalog::sample().provider().unwrap();
+        let created = self.store.create_at(&context(), &path, catalog, &payload).await;
+        let created = created.unwrap().unwrap();
+        assert!(self.wire.spent());
         assert_eq!(self.bed.resolve(&path).await.id(), created.id);
     }
 
