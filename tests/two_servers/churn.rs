@@ -1,16 +1,17 @@
 //! The rows of section 7 in which one name is created and dropped without a pause, on both servers at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use std::time::{Duration, Instant};
+use serde_json::Value;
 use tokio::task::JoinSet;
 use treeline_core::{EntityTag, Kind};
 use treeline_tests::{Answer, Client};
 
 use crate::entity::{Call, Entity};
 use crate::holds::is_live;
-use crate::race::{A, B, Race};
+use crate::race::{A, B, Race, Side};
 use crate::rows::{CREATED, rows};
 
 /// No operation may take longer, however many others there are.
@@ -23,17 +24,25 @@ rows! {
 
 /// What one client was told, added up.
 #[derive(Debug, Default)]
-struct Tally {
-    created: usize,
+pub(crate) struct Tally {
+    pub(crate) created: usize,
     dropped: usize,
+    /// Drops that found nothing, and whatever was refused.
+    in_vain: usize,
     /// Each state that a client was told it had written.
-    written: Vec<EntityTag>,
+    pub(crate) written: Vec<EntityTag>,
 }
 
-async fn ask(client: &mut Client, call: &Call) -> Result<Answer> {
+/// Sends a request and takes its time.
+pub(crate) async fn ask(client: &mut Client, call: &Call) -> Result<Answer> {
     let begun = Instant::now();
+    let headers: Vec<(&str, &str)> = call
+        .headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     let answer = client
-        .send(call.method.clone(), &call.path, &[], &call.body)
+        .send(call.method.clone(), &call.path, &headers, &call.body)
         .await?;
     let took = begun.elapsed();
     ensure!(
@@ -46,7 +55,8 @@ async fn ask(client: &mut Client, call: &Call) -> Result<Answer> {
 }
 
 impl Tally {
-    async fn create(&mut self, client: &mut Client, call: &Call) -> Result<bool> {
+    /// Whether it was free.
+    pub(crate) async fn create(&mut self, client: &mut Client, call: &Call) -> Result<bool> {
         let answer = ask(client, call).await?;
         if answer.status == 200 {
             self.created += 1;
@@ -54,63 +64,91 @@ impl Tally {
             return Ok(true);
         }
         answer.refused(409, 1004)?;
+        self.in_vain += 1;
         Ok(false)
     }
 
-    async fn drop(&mut self, client: &mut Client, call: &Call) -> Result<()> {
+    pub(crate) async fn drop(&mut self, client: &mut Client, call: &Call) -> Result<()> {
         let answer = ask(client, call).await?.ok()?;
-        self.dropped += usize::from(answer.json["dropped"] == true);
+        let dropped = answer.json["dropped"] == true;
+        self.dropped += usize::from(dropped);
+        self.in_vain += usize::from(!dropped);
+        Ok(())
+    }
+
+    /// To a name that may be taken, of something that may not be there.
+    pub(crate) async fn rename(&mut self, client: &mut Client, call: &Call) -> Result<()> {
+        let answer = ask(client, call).await?;
+        match answer.status {
+            200 => self.written.push(answer.tag()?),
+            409 => answer.refused(409, 1004)?,
+            _ => answer.refused(404, 1003)?,
+        }
+        self.in_vain += usize::from(answer.status != 200);
         Ok(())
     }
 
     /// Whether it was there to be set.
-    async fn set(&mut self, client: &mut Client, call: &Call) -> Result<bool> {
+    pub(crate) async fn set(&mut self, client: &mut Client, call: &Call) -> Result<bool> {
         let answer = ask(client, call).await?;
         if answer.status == 200 {
             self.written.push(answer.tag()?);
             return Ok(true);
         }
         answer.refused(404, 1003)?;
+        self.in_vain += 1;
         Ok(false)
     }
 
-    fn add(&mut self, other: Tally) {
+    pub(crate) fn add(&mut self, other: Tally) {
         self.created += other.created;
         self.dropped += other.dropped;
+        self.in_vain += other.in_vain;
         self.written.extend(other.written);
+    }
+
+    /// How many requests were answered in all.
+    pub(crate) fn answers(&self) -> usize {
+        self.written.len() + self.dropped + self.in_vain
+    }
+
+    /// Everything that was acknowledged is in the rows, and nothing else.
+    pub(crate) fn agrees_with(&self, rows: &[&Value]) -> Result<()> {
+        let live = rows.iter().filter(|row| is_live(row)).count();
+        ensure!(
+            self.created == rows.len() && self.created == self.dropped + live,
+            "created {}, dropped {}, rows {}, live {live}",
+            self.created,
+            self.dropped,
+            rows.len()
+        );
+        let told: BTreeSet<(i64, i64)> = self
+            .written
+            .iter()
+            .map(|tag| (tag.id.get(), tag.version.get()))
+            .collect();
+        ensure!(told.len() == self.written.len(), "one state was written twice");
+        let mut versions = 0;
+        for row in rows {
+            let version = row["version"].as_i64().context("a version")?;
+            versions += version - i64::from(!is_live(row));
+        }
+        let told = i64::try_from(told.len())?;
+        ensure!(
+            told == versions,
+            "{told} writes were acknowledged, {versions} are there"
+        );
+        Ok(())
     }
 }
 
-/// What the clients were told is what the rows say.
-async fn adds_up(race: &Race, x: &Entity, tally: &Tally) -> Result<()> {
+/// What the clients were told is what the rows of the one name say.
+pub(crate) async fn adds_up(race: &Race, x: &Entity, tally: &Tally) -> Result<()> {
     let facts = race.facts().await?;
     let rows = facts.all(x);
     let live = rows.iter().filter(|row| is_live(row)).count();
     ensure!(live <= 1, "{live} are live");
-    ensure!(
-        tally.created == rows.len() && tally.created == tally.dropped + live,
-        "created {}, dropped {}, rows {}, live {live}",
-        tally.created,
-        tally.dropped,
-        rows.len()
-    );
-    let told: BTreeSet<(i64, i64)> = tally
-        .written
-        .iter()
-        .map(|tag| (tag.id.get(), tag.version.get()))
-        .collect();
-    ensure!(told.len() == tally.written.len(), "one state was written twice");
-    let mut versions = 0;
-    for row in &rows {
-        let version = row["version"].as_i64().context("a version")?;
-        versions += version - i64::from(!is_live(row));
-    }
-    let told = i64::try_from(told.len())?;
-    ensure!(
-        told == versions,
-        "{told} writes were acknowledged, {versions} are there"
-    );
-    Ok(())
+    tally.agrees_with(&rows)
 }
 
 /// Two drops of one name in one millisecond too: no key of a dropped row is in the way of another.
@@ -171,20 +209,20 @@ impl Sight {
     }
 }
 
-async fn read(mut client: Client, load: Call, list: Call, name: String, stop: Stop) -> Result<()> {
+/// Reads one name until the writers are done: it is there once or not at all, never older than before, and whole.
+async fn read(mut client: Client, x: Entity, stop: Stop) -> Result<()> {
     let mut sight = Sight::default();
     while !stop.is_set() {
-        let answer = ask(&mut client, &load).await?;
+        let answer = ask(&mut client, &x.load()).await?;
         if answer.status == 200 {
             sight.sees(answer.tag()?)?;
+            x.is_of_one_mark(&answer)?;
         } else {
             answer.refused(404, 1003)?;
         }
-        let listed = ask(&mut client, &list).await?.ok()?;
+        let listed = ask(&mut client, &x.list()).await?.ok()?;
         let named = listed.json["identifiers"].as_array().into_iter().flatten();
-        let named = named
-            .filter(|identifier| identifier["name"] == name.as_str())
-            .count();
+        let named = named.filter(|identifier| identifier["name"] == x.name()).count();
         ensure!(named <= 1, "{named} of one name are listed");
     }
     Ok(())
@@ -204,50 +242,69 @@ impl Stop {
     }
 }
 
-async fn r_drop_3_flips_against_writers_and_readers(race: &mut Race) -> Result<()> {
-    let x = race.place("x").await?;
-    let (flips, upserts) = (race.size(5_000, 100), race.size(2_000, 40));
-    let stop = Stop::default();
-    let mut readers = JoinSet::new();
-    for number in 0..8 {
-        let client = race.client(if number % 2 == 0 { A } else { B });
-        readers.spawn(read(
-            client,
-            x.load(),
-            x.list(),
-            x.name().to_owned(),
-            stop.clone(),
-        ));
-    }
-    let mut writers = JoinSet::new();
-    let (mut client, create, drop) = (race.client(A), x.create(), x.drop());
-    writers.spawn(async move {
-        let mut tally = Tally::default();
-        for _ in 0..flips {
-            tally.create(&mut client, &create).await?;
-            tally.drop(&mut client, &drop).await?;
+/// One name that some create and drop without a pause, others write, and others read, all at once.
+pub(crate) struct Churn {
+    pub(crate) flippers: Vec<Side>,
+    /// A create and a drop, each flipper.
+    pub(crate) flips: usize,
+    pub(crate) upserters: Vec<Side>,
+    /// Writes that succeed, each upserter.
+    pub(crate) upserts: usize,
+    pub(crate) readers: Vec<Side>,
+}
+
+impl Churn {
+    /// Plays it, and adds up what everybody was told.
+    pub(crate) async fn run(&self, race: &mut Race) -> Result<()> {
+        let x = race.place("x").await?;
+        let stop = Stop::default();
+        let mut readers = JoinSet::new();
+        for side in &self.readers {
+            readers.spawn(read(race.client(*side), x.clone(), stop.clone()));
         }
-        anyhow::Ok(tally)
-    });
-    for writer in 0..4 {
-        let (mut client, create) = (race.client(B), x.create());
-        let x = x.clone();
-        writers.spawn(async move {
-            let mut tally = Tally::default();
-            for number in 0..upserts {
-                let set = x.set(&format!("writer{writer}"), &number.to_string());
-                upsert(&mut tally, &mut client, &create, &set).await?;
-            }
-            anyhow::Ok(tally)
-        });
+        let mut writers = JoinSet::new();
+        for (flipper, side) in self.flippers.iter().enumerate() {
+            let (mut client, x, flips) = (race.client(*side), x.clone(), self.flips);
+            writers.spawn(async move {
+                let mut tally = Tally::default();
+                for flip in 0..flips {
+                    let create = x.create_marked(&format!("flip {flip} of {flipper}"));
+                    tally.create(&mut client, &create).await?;
+                    tally.drop(&mut client, &x.drop()).await?;
+                }
+                anyhow::Ok(tally)
+            });
+        }
+        for (upserter, side) in self.upserters.iter().enumerate() {
+            let (mut client, x, upserts) = (race.client(*side), x.clone(), self.upserts);
+            writers.spawn(async move {
+                let mut tally = Tally::default();
+                for number in 0..upserts {
+                    let mark = format!("write {number} of {upserter}");
+                    upsert(&mut tally, &mut client, &x.create_marked(&mark), &x.mark(&mark)).await?;
+                }
+                anyhow::Ok(tally)
+            });
+        }
+        let mut tally = Tally::default();
+        while let Some(written) = writers.join_next().await {
+            tally.add(written??);
+        }
+        stop.set();
+        while let Some(read) = readers.join_next().await {
+            read??;
+        }
+        adds_up(race, &x, &tally).await
     }
-    let mut tally = Tally::default();
-    while let Some(written) = writers.join_next().await {
-        tally.add(written??);
-    }
-    stop.set();
-    while let Some(read) = readers.join_next().await {
-        read??;
-    }
-    adds_up(race, &x, &tally).await
+}
+
+async fn r_drop_3_flips_against_writers_and_readers(race: &mut Race) -> Result<()> {
+    let churn = Churn {
+        flippers: vec![A],
+        flips: race.size(5_000, 100),
+        upserters: vec![B; 4],
+        upserts: race.size(2_000, 40),
+        readers: [A, B].repeat(4),
+    };
+    churn.run(race).await
 }

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::{Result, ensure};
 use hyper::Method;
 use serde_json::{Value, json};
 use treeline_core::Kind;
+use treeline_tests::Answer;
 
 /// The header that names the principal, and the two that there are.
 pub(crate) const AUTHORIZATION: &str = "authorization";
@@ -119,6 +121,44 @@ impl Entity {
     /// An external fileset: its directory is not ours.
     pub(crate) fn create_external(&self, directory: &Path) -> Call {
         self.create_with(json!({"storageLocation": directory, "type": "external"}))
+    }
+
+    /// The same as [`Entity::create`] with a mark in three places, for whoever wants to know whether he sees one state.
+    pub(crate) fn create_marked(&self, mark: &str) -> Call {
+        let mut call = self.create();
+        let mut body: Value = serde_json::from_str(&call.body).unwrap_or_default();
+        body["comment"] = json!(mark);
+        body["properties"] = json!({"left": mark, "right": mark});
+        call.body = body.to_string();
+        call
+    }
+
+    /// Sets the mark in all three places at once.
+    pub(crate) fn mark(&self, mark: &str) -> Call {
+        let set = |key| json!({"@type": "setProperty", "property": key, "value": mark});
+        let comment = json!({"@type": "updateComment", "newComment": mark});
+        self.call(
+            Method::PUT,
+            self.path(),
+            &json!({"updates": [set("left"), comment, set("right")]}),
+        )
+    }
+
+    /// Fails unless an answer shows the same mark in all three places, and nothing of it missing.
+    pub(crate) fn is_of_one_mark(&self, answer: &Answer) -> Result<()> {
+        let shown = &answer.json[self.kind.as_str()];
+        let marks = [
+            &shown["comment"],
+            &shown["properties"]["left"],
+            &shown["properties"]["right"],
+        ];
+        let whole = shown["name"] == self.name() && shown["audit"]["creator"].is_string();
+        ensure!(
+            whole && marks[0].is_string() && marks.iter().all(|mark| *mark == marks[0]),
+            "not one state: {}",
+            answer.text
+        );
+        Ok(())
     }
 
     fn create_with(&self, of_fileset: Value) -> Call {

@@ -195,14 +195,16 @@ impl Facts {
         self.replay(&rows).context("replaying the feed")
     }
 
+    /// What was dropped and purged is named by the feed alone.
     fn nothing_names_a_lost_id(&self) -> Result<()> {
-        let known: BTreeSet<i64> = self
-            .rows
-            .of("entities")
-            .filter_map(|row| row["id"].as_i64())
-            .collect();
+        let ids =
+            |table, column: &'static str| self.rows.of(table).filter_map(move |row| row[column].as_i64());
+        let known: BTreeSet<i64> = ids("entities", "id").collect();
+        let drops = self.rows.of("feed").filter(|line| line["operation"] == "drop");
+        let dropped: BTreeSet<i64> = drops.filter_map(|line| line["entity_id"].as_i64()).collect();
+        let lost = ids("feed", "entity_id").find(|id| !known.contains(id) && !dropped.contains(id));
+        ensure!(lost.is_none(), "the feed names a lost id {lost:?}");
         let naming = [
-            ("feed", "entity_id"),
             ("locations", "entity_id"),
             ("reconcile_tasks", "entity_id"),
             ("reconcile_tasks", "cause_id"),

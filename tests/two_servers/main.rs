@@ -22,6 +22,7 @@ mod in_use;
 mod parent;
 mod rename;
 mod retry;
+mod storm;
 mod update;
 mod version;
 mod wire;
@@ -54,7 +55,7 @@ fn trial(lab: &Arc<Lab>, case: Case) -> Trial {
     Trial::test(case.name(), move || {
         let begun = std::time::Instant::now();
         let outcome = lab.runtime.block_on(case.run(&lab));
-        report::add(&case, outcome.is_ok(), begun.elapsed());
+        report::add(&case, &outcome, begun.elapsed());
         outcome.map_err(|error| format!("{error:#}").into())
     })
 }

@@ -4,15 +4,16 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::time::Duration;
 
+use anyhow::Result;
 use serde_json::json;
 
-use crate::rows::Case;
+use crate::rows::{Case, NotBegun};
 
 /// Names the file that lines are added to.
 const REPORT_VARIABLE: &str = "TREELINE_TEST_REPORT";
 
 /// Adds a line, if anybody asked for them. A report that cannot be written must not fail a row that passed.
-pub(crate) fn add(case: &Case, passed: bool, took: Duration) {
+pub(crate) fn add(case: &Case, outcome: &Result<()>, took: Duration) {
     let Some(path) = std::env::var_os(REPORT_VARIABLE) else {
         return;
     };
@@ -21,7 +22,8 @@ pub(crate) fn add(case: &Case, passed: bool, took: Duration) {
         "case": case.name(),
         "backend": case.backend.name(),
         "order": if case.swapped { "2 is A" } else { "1 is A" },
-        "passed": passed,
+        "begun": !outcome.as_ref().is_err_and(|error| error.is::<NotBegun>()),
+        "passed": outcome.is_ok(),
         "seconds": took.as_secs_f64(),
     });
     let written = OpenOptions::new()

@@ -1,14 +1,15 @@
 //! The table of rows, and which of them run where.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use treeline_core::Kind;
 
 use crate::lab::{Backend, Lab};
 use crate::race::Race;
-use crate::{churn, create, drops, idempotency, in_use, parent, rename, retry, update, version};
+use crate::{churn, create, drops, idempotency, in_use, parent, rename, retry, storm, update, version};
 
 /// One row of the list.
 pub(crate) struct Row {
@@ -69,6 +70,7 @@ fn all() -> impl Iterator<Item = &'static Row> {
         version::ROWS,
         drops::ROWS,
         churn::ROWS,
+        storm::ROWS,
         idempotency::ROWS,
         retry::ROWS,
     ]
@@ -93,6 +95,16 @@ pub(crate) struct Case {
     pub(crate) backend: Backend,
     /// Whether the second server is A.
     pub(crate) swapped: bool,
+}
+
+/// Why a row has not failed though it was not told: its servers were not there.
+#[derive(Debug)]
+pub(crate) struct NotBegun;
+
+impl fmt::Display for NotBegun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the servers could not be started")
+    }
 }
 
 /// What runs: everything in a soak; otherwise the first server is A, and MySQL and MariaDB take one kind a row in turn.
@@ -139,7 +151,7 @@ impl Case {
 
     /// Tells the row on a pair, and gives the pair back. One that failed may have left anything in the middle.
     pub(crate) async fn run(&self, lab: &Lab) -> Result<()> {
-        let pair = lab.take(self.backend).await?;
+        let pair = lab.take(self.backend).await.context(NotBegun)?;
         let mut race = Race::new(pair, self.kind, self.swapped, lab.soak);
         let mut told = (self.row.tell)(&mut race).await;
         if told.is_ok() {

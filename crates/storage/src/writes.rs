@@ -277,7 +277,7 @@ impl Store {
         let name = drop.resolved.path().name().clone();
         sync_point!("drop.resolved", name.as_str());
         #[cfg(feature = "test-hooks")]
-        let drop = if crate::hooks::mutant("m-drop-by-name") {
+        let drop = if hooks::mutant("m-drop-by-name") {
             let successor = self.resolve(drop.resolved.path()).await?;
             Drop {
                 resolved: Arc::new(successor),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 use super::{BACKENDS, Bench, SERVERS, Selection};
 
@@ -54,12 +54,13 @@ const SWITCHES: &[Switch] = &[
     switch(
         "m-parent-lock,m-liveness-key",
         SERVERS,
-        "R-PARENT-1 R-PARENT-2 R-PARENT-3 R-PARENT-5 R-PARENT-7",
+        "R-PARENT-1 R-PARENT-2 R-PARENT-3 R-PARENT-5 R-PARENT-7 R-CHURN-7",
     ),
     switch(
         "m-version-predicate",
         &BACKENDS,
-        "R-UPDATE-1 R-UPDATE-2 R-UPDATE-3 R-UPDATE-4 R-UPDATE-5 R-UPDATE-9 R-UPDATE-11 R-UPDATE-12",
+        "R-UPDATE-1 R-UPDATE-2 R-UPDATE-3 R-UPDATE-4 R-UPDATE-5 R-UPDATE-9 R-UPDATE-11 R-UPDATE-12 \
+         R-CHURN-4",
     ),
     switch(
         "m-live-predicate",
@@ -82,7 +83,7 @@ const SWITCHES: &[Switch] = &[
     switch("m-reread-lock", SERVERS, "R-UPDATE-11 R-UPDATE-12 R-UPDATE-14"),
     switch("m-name-recheck", &BACKENDS, "R-RENAME-8"),
     switch("m-drop-by-name", &BACKENDS, "R-PARENT-10"),
-    switch("m-strict-insert", &BACKENDS, "R-CREATE-1 R-CREATE-2"),
+    switch("m-strict-insert", &BACKENDS, "R-CREATE-1 R-CREATE-2 R-CHURN-1"),
     switch(
         "m-cascade-top-down,m-liveness-key",
         SERVERS,
@@ -93,11 +94,11 @@ const SWITCHES: &[Switch] = &[
     switch("m-deadlock-budget", SERVERS, "R-CREATE-8 R-RETRY-2"),
     switch("m-purge-claim", &BACKENDS, "R-DROP-4 R-DROP-8"),
     switch("m-adopted", &BACKENDS, "R-DROP-7"),
-    switch("m-idempotency-first", &BACKENDS, "R-IDEM-1 R-IDEM-2"),
+    switch("m-idempotency-first", &BACKENDS, "R-IDEM-1 R-IDEM-2 R-CHURN-2"),
     switch("m-idempotency-tx", &BACKENDS, "R-IDEM-1 R-IDEM-2"),
     switch("m-feed-tx", SERVERS, "R-CREATE-3 R-PARENT-6"),
     switch("m-blind-retry", SERVERS, "R-RETRY-1"),
-    switch("m-tombstone-time", &BACKENDS, "R-DROP-2"),
+    switch("m-tombstone-time", &BACKENDS, "R-DROP-2 R-CHURN-8"),
     switch(
         "m-deferred",
         &["sqlite"],
@@ -167,6 +168,16 @@ fn tried(
     };
     let (table, outcome) = bench.races(switch.names, &selection)?;
     outcome?;
+    // A server that cannot start without the rule has shown nothing of what the rule is for.
+    let not_begun = table.endings.iter().find(|ending| !ending.begun);
+    if let Some(ending) = not_begun {
+        bail!(
+            "{} on {}: {} could not begin",
+            switch.names,
+            ending.backend,
+            ending.row
+        );
+    }
     let caught = backends.iter().map(|backend| {
         let failed = table
             .endings

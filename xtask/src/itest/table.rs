@@ -12,6 +12,8 @@ pub(super) struct Ending {
     pub(super) row: String,
     pub(super) backend: String,
     pub(super) order: String,
+    /// Whether its servers were there.
+    pub(super) begun: bool,
     pub(super) passed: bool,
     seconds: f64,
 }
@@ -70,6 +72,7 @@ fn ending(line: &str) -> Result<Ending> {
         row: text("row"),
         backend: text("backend"),
         order: text("order"),
+        begun: value["begun"] == true,
         passed: value["passed"] == true,
         seconds: value["seconds"].as_f64().unwrap_or_default(),
     })
@@ -116,7 +119,7 @@ mod tests {
         let line = |row: &str, backend: &str, passed: bool| {
             format!(
                 "{{\"row\":\"{row}\",\"case\":\"x\",\"backend\":\"{backend}\",\"order\":\"1 is A\",\
-                 \"passed\":{passed},\"seconds\":0.5}}\n"
+                 \"begun\":true,\"passed\":{passed},\"seconds\":0.5}}\n"
             )
         };
         let report = [
@@ -137,6 +140,7 @@ mod tests {
             "{text}"
         );
         assert_eq!(lines[3], "3 cases, 1 failed");
+        assert!(table.endings.iter().all(|ending| ending.begun));
         assert_eq!(
             table.missing(&["R-DROP-3".to_owned(), "R-DROP-2".to_owned()]),
             "R-DROP-3"

@@ -1,0 +1,319 @@
+//! Section 9 of the list: many clients on one or two names at once, and whether what they were told adds up.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
+use treeline_core::{EntityTag, Kind};
+use treeline_tests::{Answer, Client, eventually};
+
+use crate::churn::{Churn, Tally, adds_up, ask};
+use crate::entity::Call;
+use crate::holds::is_live;
+use crate::race::{A, B, Race, Side, dropped};
+use crate::rows::{CREATED, LEAVES, rows};
+
+rows! {
+    r_churn_1_one_of_a_hundred_creators_wins_every_time of LEAVES,
+    r_churn_2_a_hundred_creates_under_one_key_are_one of LEAVES,
+    r_churn_3_flips_against_writers_on_one_server of LEAVES,
+    r_churn_4_what_blind_writers_are_told_adds_up of LEAVES,
+    r_churn_5_readers_see_nothing_or_one_whole_generation of LEAVES,
+    r_churn_6_what_is_not_committed_is_not_there of CREATED,
+    r_churn_7_creates_against_drops_of_their_parent_leave_no_orphan of
+        &[Kind::Schema, Kind::Fileset, Kind::Model, Kind::ModelVersion],
+    r_churn_8_two_names_renamed_created_and_dropped_at_once of &[Kind::Catalog, Kind::Model],
+    r_churn_9_what_was_dropped_is_purged_whole of LEAVES,
+}
+
+/// How many ask at once.
+const CROWD: usize = 100;
+
+/// Clients that send one request each, all in the same moment.
+struct Crowd(Vec<Client>);
+
+impl Crowd {
+    fn of(race: &Race, sides: &[Side]) -> Crowd {
+        let clients = sides.iter().cycle().take(CROWD);
+        Crowd(clients.map(|side| race.client(*side)).collect())
+    }
+
+    async fn asks(&mut self, call: &Call) -> Result<Vec<Answer>> {
+        let together = Arc::new(Barrier::new(CROWD));
+        let mut asking = JoinSet::new();
+        for mut client in self.0.drain(..) {
+            let (together, call) = (Arc::clone(&together), call.clone());
+            asking.spawn(async move {
+                together.wait().await;
+                let answer = ask(&mut client, &call).await?;
+                anyhow::Ok((client, answer))
+            });
+        }
+        let mut answers = Vec::new();
+        for asked in asking.join_all().await {
+            let (client, answer) = asked?;
+            self.0.push(client);
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+}
+
+/// First on one server, then on both.
+async fn r_churn_1_one_of_a_hundred_creators_wins_every_time(race: &mut Race) -> Result<()> {
+    let x = race.place("x").await?;
+    let mut rounds = 0;
+    for (sides, count) in [(&[A][..], race.size(1_000, 1)), (&[A, B], race.size(200, 2))] {
+        let mut crowd = Crowd::of(race, sides);
+        for _ in 0..count {
+            rounds += 1;
+            let answers = crowd.asks(&x.create()).await?;
+            let (won, lost): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+            for answer in &lost {
+                answer.refused(409, 1004)?;
+            }
+            let [winner] = won.as_slice() else {
+                anyhow::bail!("{} creators were told that they created it", won.len());
+            };
+            let facts = race.facts().await?;
+            facts.is_as_answered(&x, winner)?;
+            ensure!(facts.all(&x).len() == rounds, "a loser left a trace");
+            dropped(&race.tell(A, &x.drop()).await?, true)?;
+        }
+    }
+    Ok(())
+}
+
+async fn r_churn_2_a_hundred_creates_under_one_key_are_one(race: &mut Race) -> Result<()> {
+    let x = race.place("x").await?;
+    let mut crowd = Crowd::of(race, &[A, B]);
+    for round in 0..race.size(100, 2) {
+        let key = race.name(&format!("key{round}"));
+        let answers = crowd.asks(&x.create().keyed(&key)).await?;
+        let mut tags: Vec<EntityTag> = Vec::new();
+        for answer in answers {
+            tags.push(answer.ok()?.tag()?);
+        }
+        tags.dedup();
+        ensure!(tags.len() == 1, "one key has created {tags:?}");
+        let facts = race.facts().await?;
+        ensure!(
+            facts.all(&x).len() == round + 1,
+            "one key has left more than one row"
+        );
+        facts.feed_says(facts.live(&x)?, &["create"])?;
+        dropped(&race.tell(A, &x.drop()).await?, true)?;
+    }
+    Ok(())
+}
+
+async fn r_churn_3_flips_against_writers_on_one_server(race: &mut Race) -> Result<()> {
+    let churn = Churn {
+        flippers: vec![A],
+        flips: race.size(5_000, 60),
+        upserters: vec![A; 4],
+        upserts: race.size(2_000, 20),
+        readers: Vec::new(),
+    };
+    churn.run(race).await
+}
+
+/// Nobody looks first, and nobody tries again: each request is one operation, whatever becomes of it.
+async fn r_churn_4_what_blind_writers_are_told_adds_up(race: &mut Race) -> Result<()> {
+    let x = race.place("x").await?;
+    let (flips, overwrites) = (race.size(5_000, 60), race.size(2_000, 30));
+    let mut writers = JoinSet::new();
+    let (mut client, create, drop) = (race.client(A), x.create(), x.drop());
+    writers.spawn(async move {
+        let (mut tally, mut asked) = (Tally::default(), 0);
+        for _ in 0..flips {
+            tally.create(&mut client, &create).await?;
+            tally.drop(&mut client, &drop).await?;
+            asked += 2;
+        }
+        anyhow::Ok((tally, asked))
+    });
+    for writer in 0..4 {
+        let (mut client, x) = (race.client(B), x.clone());
+        writers.spawn(async move {
+            let (mut tally, mut asked) = (Tally::default(), 0);
+            for number in 0..overwrites {
+                let set = x.set(&format!("writer{writer}"), &number.to_string());
+                tally.set(&mut client, &set).await?;
+                asked += 1;
+            }
+            anyhow::Ok((tally, asked))
+        });
+    }
+    let (mut tally, mut asked) = (Tally::default(), 0);
+    while let Some(written) = writers.join_next().await {
+        let (of_one, of_one_asked) = written??;
+        tally.add(of_one);
+        asked += of_one_asked;
+    }
+    ensure!(
+        asked == 2 * flips + 4 * overwrites && tally.answers() == asked,
+        "an answer is missing"
+    );
+    adds_up(race, &x, &tally).await
+}
+
+/// Whoever writes, writes one mark into three places at once, and a reader never sees two.
+async fn r_churn_5_readers_see_nothing_or_one_whole_generation(race: &mut Race) -> Result<()> {
+    let churn = Churn {
+        flippers: vec![A, B],
+        flips: race.size(5_000, 40),
+        upserters: [A, B].repeat(8),
+        upserts: race.size(2_000, 8),
+        readers: [A, B].repeat(4),
+    };
+    churn.run(race).await
+}
+
+/// What a request has written and not committed is neither loaded nor listed nor dropped, and its name is taken.
+async fn r_churn_6_what_is_not_committed_is_not_there(race: &mut Race) -> Result<()> {
+    for (number, point) in ["create.parent_locked", "create.inserted"]
+        .into_iter()
+        .enumerate()
+    {
+        let x = race.place(&format!("x{number}")).await?;
+        let a = race.hold(A, &x.create(), point).await?;
+        race.tell(B, &x.load()).await?.refused(404, 1003)?;
+        let listed = race.done(B, &x.list()).await?;
+        ensure!(!listed.text.contains(x.name()), "it is listed: {}", listed.text);
+        dropped(&race.tell(B, &x.drop()).await?, false)?;
+        // Until A has written the name, another create may have it.
+        if point == "create.inserted" || race.backend.has_one_writer() {
+            let mut b = race.meanwhile(B, &x.create());
+            b.waits().await?;
+            let created = a.goes_on().await?.ok()?;
+            b.answers().await?.refused(409, 1004)?;
+            race.facts().await?.is_as_answered(&x, &created)?;
+        } else {
+            let created = race.done(B, &x.create()).await?;
+            a.goes_on().await?.refused(409, 1004)?;
+            race.facts().await?.is_as_answered(&x, &created)?;
+        }
+    }
+    let x = race.place("x2").await?;
+    let a = race.hold(A, &x.create(), "create.committed").await?;
+    let loaded = race.done(B, &x.load()).await?;
+    race.tell(B, &x.create()).await?.refused(409, 1004)?;
+    let created = a.goes_on().await?.ok()?;
+    ensure!(created.tag()? == loaded.tag()?, "another one was seen");
+    Ok(())
+}
+
+/// A child is created while its parent is dropped, time and again, by a cascade and by a plain drop.
+async fn r_churn_7_creates_against_drops_of_their_parent_leave_no_orphan(race: &mut Race) -> Result<()> {
+    let kind = race.kind;
+    let parent = race
+        .spot(kind.parent().context("a child has a parent")?, "p")
+        .await?;
+    let child = match kind {
+        Kind::ModelVersion => parent.child(kind, "0"),
+        _ => parent.child(kind, race.name("child")),
+    };
+    let (mut creator, mut dropper) = (race.client(A), race.client(B));
+    for round in 0..race.size(1_000, 24) {
+        // A plain drop of a catalog is about its flag, and a model's always takes its versions along.
+        let is_plain = parent.kind == Kind::Schema && round % 2 == 1;
+        ask(&mut creator, &parent.create()).await?.ok()?;
+        let (create, drop) = if is_plain {
+            (child.create(), parent.drop_plainly())
+        } else {
+            (child.create(), parent.drop())
+        };
+        let (created, dropping) = tokio::join!(ask(&mut creator, &create), ask(&mut dropper, &drop));
+        let (created, dropping) = (created?, dropping?);
+        if created.status != 200 {
+            created.refused(404, 1003)?;
+        }
+        if is_plain && created.status == 200 {
+            dropping.refused(409, 1005)?;
+            dropped(&ask(&mut dropper, &parent.drop()).await?, true)?;
+        } else {
+            dropped(&dropping, true)?;
+        }
+    }
+    let facts = race.facts().await?;
+    facts.is_not_live(&parent)?;
+    let orphans = facts.live_under(&parent);
+    ensure!(orphans.is_empty(), "orphans: {orphans:?}");
+    Ok(())
+}
+
+async fn r_churn_8_two_names_renamed_created_and_dropped_at_once(race: &mut Race) -> Result<()> {
+    let x = race.place("x").await?;
+    let y = x.sibling(race.name("y"));
+    let rounds = race.size(5_000, 60);
+    let mut writers = JoinSet::new();
+    let flips = [(A, x.create(), y.drop()), (B, y.create(), x.drop())];
+    for (side, create, drop) in flips {
+        let mut client = race.client(side);
+        writers.spawn(async move {
+            let mut tally = Tally::default();
+            for _ in 0..rounds {
+                tally.create(&mut client, &create).await?;
+                tally.drop(&mut client, &drop).await?;
+            }
+            anyhow::Ok(tally)
+        });
+    }
+    for (side, rename) in [(A, x.rename(&y)), (B, y.rename(&x))] {
+        let mut client = race.client(side);
+        writers.spawn(async move {
+            let mut tally = Tally::default();
+            for _ in 0..rounds {
+                tally.rename(&mut client, &rename).await?;
+            }
+            anyhow::Ok(tally)
+        });
+    }
+    let mut tally = Tally::default();
+    while let Some(written) = writers.join_next().await {
+        tally.add(written??);
+    }
+    let facts = race.facts().await?;
+    let rows: Vec<_> = [&x, &y].into_iter().flat_map(|name| facts.all(name)).collect();
+    for name in [&x, &y] {
+        let live = facts.all(name).into_iter().filter(|row| is_live(row)).count();
+        ensure!(live <= 1, "{live} are called {}", name.name());
+    }
+    tally.agrees_with(&rows)
+}
+
+/// Purged with a retention of nothing, a name that was flipped leaves no row, no task and no directory; the feed stays.
+async fn r_churn_9_what_was_dropped_is_purged_whole(race: &mut Race) -> Result<()> {
+    let x = race.place("x").await?;
+    let mut client = race.client(A);
+    let mut tally = Tally::default();
+    for _ in 0..race.size(5_000, 40) {
+        tally.create(&mut client, &x.create()).await?;
+        tally.drop(&mut client, &x.drop()).await?;
+    }
+    let ids: Vec<i64> = tally.written.iter().map(|tag| tag.id.get()).collect();
+    let names_one = |row: &serde_json::Value, columns: &[&str]| {
+        let named = columns.iter().filter_map(|column| row[*column].as_i64());
+        named.into_iter().any(|id| ids.contains(&id))
+    };
+    eventually("nothing but the feed names what was dropped", async || {
+        let purged = race.pair.bed.run(&["gc", "--retention-ms", "0"]).await?;
+        ensure!(purged.code == Some(0), "{}", purged.text());
+        let rows = race.pair.rows().await?;
+        let left = [
+            ("entities", &["id", "parent_id"][..]),
+            ("locations", &["entity_id"]),
+            ("version_aliases", &["model_id"]),
+            ("reconcile_tasks", &["entity_id", "cause_id"]),
+        ];
+        Ok(left
+            .into_iter()
+            .all(|(table, columns)| !rows.of(table).any(|row| names_one(row, columns))))
+    })
+    .await?;
+    ensure!(!x.directory().exists(), "its directory is there still");
+    ensure!(ids.len() == tally.created, "a create was not told its id");
+    Ok(())
+}
