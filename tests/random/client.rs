@@ -10,6 +10,7 @@ use treeline_core::Kind;
 use treeline_history::{Operation, Outcome, Tag, Verb};
 use treeline_tests::{Answer, Client};
 
+use crate::Stop;
 use crate::deck::{CATALOGS, Card, Deck, Shape, is_ours};
 use crate::fleet::Addresses;
 use crate::log::Log;
@@ -65,9 +66,8 @@ impl RandomClient {
     }
 
     /// Asks for one thing after the other until the time is over.
-    pub(crate) async fn play(&mut self, mut deck: Deck, within: Duration) -> Result<()> {
-        let begun = Instant::now();
-        while begun.elapsed() < within {
+    pub(crate) async fn play(&mut self, mut deck: Deck, stop: &Stop) -> Result<()> {
+        while !stop.is_now() {
             self.ask(&deck.next()).await?;
         }
         Ok(())

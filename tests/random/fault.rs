@@ -4,17 +4,25 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::json;
 use tokio::process::Command;
 use treeline_tests::{eventually, output};
 
 use crate::fleet::Fleet;
 use crate::log::Log;
+use crate::points;
 
 /// Names the container of a database server, by which it can be killed and frozen.
 const CONTAINER_VARIABLE: &str = "TREELINE_TEST_CONTAINER";
 
 /// Longer than the bound of a wait for a row, so that some are given up.
 const SILENCE: Duration = Duration::from_secs(6);
+
+/// What stands still does not answer within this.
+const NOTICED_WITHIN: Duration = Duration::from_secs(1);
+
+/// An hour ahead and an hour behind, but for the time between two requests.
+const CLOCKS_APART_MS_MIN: i64 = 7_000_000;
 
 /// Of the file system that a run's files lie on if its disk is to fill up, and of what is left of it then.
 pub(crate) const DISK_BYTES: usize = 64 << 20;
@@ -24,6 +32,8 @@ pub(crate) const DISK_BYTES: usize = 64 << 20;
 pub(crate) enum Fault {
     /// The first server's process dies, and another comes in its place.
     ServerKilled,
+    /// The servers die in turn, one at every sync point.
+    ServerDiesAtPoints,
     /// The first server stands still for a while, its row locks in its hands, and wakes up when all has changed.
     ServerFrozen,
     /// The first server loses the network to its database, without a word from either side, and finds it again.
@@ -39,8 +49,9 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) const ALL: [(&'static str, Fault); 7] = [
+    pub(crate) const ALL: [(&'static str, Fault); 8] = [
         ("server-killed", Fault::ServerKilled),
+        ("server-dies-at-points", Fault::ServerDiesAtPoints),
         ("server-frozen", Fault::ServerFrozen),
         ("server-cut-off", Fault::ServerCutOff),
         ("database-killed", Fault::DatabaseKilled),
@@ -90,8 +101,10 @@ impl Fault {
         tokio::time::sleep(after).await;
         match self {
             Fault::ServerKilled => fleet.replace(0).await?,
+            Fault::ServerDiesAtPoints => points::die_at_each(fleet).await?,
             Fault::ServerFrozen => {
                 fleet.first().freeze().await?;
+                is_silent(fleet, "/api/health").await?;
                 tokio::time::sleep(SILENCE).await;
                 fleet.first().thaw().await?;
             }
@@ -106,14 +119,41 @@ impl Fault {
             Fault::DatabaseFrozen => {
                 let container = container()?;
                 docker(&["pause", &container]).await?;
+                is_silent(fleet, "/api/health/ready").await?;
                 tokio::time::sleep(SILENCE).await;
                 docker(&["unpause", &container]).await?;
             }
             Fault::DiskFull => fill_disk(fleet.directory()).await?,
-            Fault::ClocksApart => {}
+            Fault::ClocksApart => clocks_are_apart(fleet).await?,
         }
         Ok(log.now())
     }
+}
+
+/// Fails if the first server answers that all is well, as if nothing stood still.
+async fn is_silent(fleet: &Fleet<'_>, path: &str) -> Result<()> {
+    let mut client = fleet.first().client();
+    let answer = tokio::time::timeout(NOTICED_WITHIN, client.get(path)).await;
+    ensure!(
+        !matches!(&answer, Ok(Ok(answer)) if answer.status == 200),
+        "{path} is answered as if nothing stood still"
+    );
+    Ok(())
+}
+
+/// Ids begin with the clock of the server that gave them; a metalake from each tells how far those are apart.
+async fn clocks_are_apart(fleet: &Fleet<'_>) -> Result<()> {
+    const CLOCK_BIT: u32 = 22;
+    let mut moments = Vec::new();
+    for number in [0, 1] {
+        let (_, mut client) = fleet.addresses().client(number);
+        let body = json!({"name": format!("clock{number}")});
+        let made = client.post("/api/metalakes", &body).await?.ok()?;
+        moments.push(made.tag()?.id.get() >> CLOCK_BIT);
+    }
+    let apart = moments[0] - moments[1];
+    ensure!(apart > CLOCKS_APART_MS_MIN, "the clocks are {apart} ms apart");
+    Ok(())
 }
 
 fn container() -> Result<String> {

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Result, ensure};
-use treeline_tests::{Bed, Client, Server};
+use anyhow::{Context as _, Result, ensure};
+use treeline_tests::{Bed, Client, Hooks, Server};
 
 use crate::fault::Fault;
 
@@ -20,11 +20,16 @@ const ARGUMENTS: [&str; 4] = [
 /// Where faults are suffered: no wait is longer than the fault itself.
 const HASTY: [&str; 2] = ["--operation-ms-max", "5000"];
 
+/// Where every point must be come to: writers that take turns never lose to each other.
+const MEETING: [&str; 2] = ["--local-locks", "off"];
+
 /// All servers.
 pub(crate) struct Fleet<'b> {
     bed: &'b Bed,
     fault: Option<Fault>,
     servers: Vec<Server>,
+    /// Where each is driven, if the fault needs it.
+    hooks: Vec<Option<Hooks>>,
     addresses: Addresses,
 }
 
@@ -52,11 +57,13 @@ impl<'b> Fleet<'b> {
             bed,
             fault,
             servers: Vec::new(),
+            hooks: Vec::new(),
             addresses: Addresses::default(),
         };
         for number in 0..count {
-            let server = fleet.start_one(number).await?;
+            let (server, hooks) = fleet.start_one(number).await?;
             fleet.servers.push(server);
+            fleet.hooks.push(hooks);
         }
         fleet.tell();
         Ok(fleet)
@@ -70,9 +77,30 @@ impl<'b> Fleet<'b> {
     pub(crate) async fn replace(&mut self, number: usize) -> Result<()> {
         let number = number % self.servers.len();
         self.servers[number].kill().await?;
-        self.servers[number] = self.start_one(number).await?;
+        self.revive(number).await
+    }
+
+    /// Starts another in the place of one that has died.
+    pub(crate) async fn revive(&mut self, number: usize) -> Result<()> {
+        (self.servers[number], self.hooks[number]) = self.start_one(number).await?;
         self.tell();
         Ok(())
+    }
+
+    /// Waits until a server has died of its own accord.
+    pub(crate) async fn has_died(&mut self, number: usize) -> Result<()> {
+        let status = self.servers[number].wait().await?;
+        ensure!(!status.success(), "the server has ended in peace");
+        Ok(())
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// Where a server's sync points are driven.
+    pub(crate) fn hooks(&self, number: usize) -> Result<Hooks> {
+        self.hooks[number].context("the server was started without its hooks")
     }
 
     /// A fault that brings a server down must not pass for a quiet one.
@@ -98,7 +126,7 @@ impl<'b> Fleet<'b> {
         self.bed.root()
     }
 
-    async fn start_one(&self, number: usize) -> Result<Server> {
+    async fn start_one(&self, number: usize) -> Result<(Server, Option<Hooks>)> {
         let skew = self
             .fault
             .map_or(0, |fault| fault.clock_skew_ms(number))
@@ -110,9 +138,15 @@ impl<'b> Fleet<'b> {
         if self.fault.is_some() {
             arguments.extend(HASTY);
         }
-        let mut server = self.bed.start_with(&arguments).await?;
+        let (mut server, hooks) = if self.fault == Some(Fault::ServerDiesAtPoints) {
+            arguments.extend(MEETING);
+            let (server, hooks) = self.bed.start_with_hooks(&arguments).await?;
+            (server, Some(Hooks::at(hooks)))
+        } else {
+            (self.bed.start_with(&arguments).await?, None)
+        };
         server.hush();
-        Ok(server)
+        Ok((server, hooks))
     }
 
     fn tell(&self) {

@@ -19,10 +19,13 @@ mod fault;
 mod fleet;
 mod log;
 mod options;
+mod points;
 mod summary;
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use tokio::task::JoinSet;
@@ -44,6 +47,20 @@ const MUTANTS_VARIABLE: &str = "TREELINE_TEST_MUTANTS";
 
 /// How long the servers run until one of them is killed, and then the next.
 const KILL_AFTER: Duration = Duration::from_secs(2);
+
+/// Tells the clients that the time is over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    fn now(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_now(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 fn main() -> ExitCode {
     match run() {
@@ -90,28 +107,41 @@ async fn told(options: &Options) -> Result<Summary> {
     let client = |number: u32| RandomClient::new(number, &addresses, &shape, &log);
 
     client(0).plant().await?;
-    let mut clients = JoinSet::new();
+    let (mut clients, stop) = (JoinSet::new(), Stop::default());
     for number in 1..=options.clients {
         let deck = Deck::new(&shape, options.seed, number);
-        let (mut client, within) = (client(number), Duration::from_secs(options.seconds));
-        clients.spawn(async move { client.play(deck, within).await });
+        let (mut client, stop) = (client(number), stop.clone());
+        clients.spawn(async move { client.play(deck, &stop).await });
     }
+    let seconds = Duration::from_secs(options.seconds);
+    let mut end = Instant::now() + seconds;
     let mut over = None;
     if let Some(fault) = fault {
-        let after = Duration::from_secs(options.seconds) / 3;
-        over = Some(fault.strike(after, &mut fleet, &options.backend, &log).await?);
+        over = Some(
+            fault
+                .strike(seconds / 3, &mut fleet, &options.backend, &log)
+                .await?,
+        );
+        // However long it took, there is a time after it.
+        end = end.max(Instant::now() + seconds / 3);
     }
     let mut killed = 0;
     loop {
-        match tokio::time::timeout(KILL_AFTER, clients.join_next()).await {
-            Ok(None) => break,
-            Ok(Some(ended)) => ended??,
-            Err(_) if options.kills && clients.len() == options.clients as usize => {
+        // A client ends by itself only if it cannot go on.
+        let left = end.saturating_duration_since(Instant::now());
+        match tokio::time::timeout(left.min(KILL_AFTER), clients.join_next()).await {
+            Ok(ended) => ended.context("there are no clients")???,
+            Err(_) if left <= KILL_AFTER => break,
+            Err(_) if options.kills => {
                 fleet.replace(killed).await?;
                 killed += 1;
             }
             Err(_) => {}
         }
+    }
+    stop.now();
+    while let Some(ended) = clients.join_next().await {
+        ended??;
     }
     // Each server has to serve again, whatever it has gone through; it was not started again for that.
     let mut silent = Vec::new();

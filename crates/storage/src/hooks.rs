@@ -68,6 +68,9 @@ mod active {
 
     type Key = (String, String);
 
+    /// Arms a point for whatever comes to it; no entity can be called so.
+    const ANY_NAME: &str = "*";
+
     static POINTS: LazyLock<Mutex<HashMap<Key, Arc<Armed>>>> = LazyLock::new(Mutex::default);
 
     /// How far this machine's clock is off, as far as the store can tell.
@@ -92,7 +95,8 @@ mod active {
 
     fn armed(point: &str, name: &str) -> Option<Arc<Armed>> {
         let points = POINTS.lock().unwrap_or_else(PoisonError::into_inner);
-        points.get(&(point.to_owned(), name.to_owned())).cloned()
+        let armed = |name: &str| points.get(&(point.to_owned(), name.to_owned()));
+        armed(name).or_else(|| armed(ANY_NAME)).cloned()
     }
 
     /// Whether a point inside the transaction of an entity of that name is armed, or a mutant could tell the forms apart.

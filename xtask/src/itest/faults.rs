@@ -13,8 +13,9 @@ use super::{BACKENDS, Bench, SERVERS};
 const SECONDS: u64 = 18;
 
 /// What goes wrong, and where that means anything.
-const FAULTS: [(&str, &[&str]); 7] = [
+const FAULTS: [(&str, &[&str]); 8] = [
     ("server-killed", &BACKENDS),
+    ("server-dies-at-points", &BACKENDS),
     ("server-frozen", &BACKENDS),
     ("server-cut-off", SERVERS),
     ("database-killed", SERVERS),
@@ -56,7 +57,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
         }
     }
     println!(
-        "\n{:<16}{:<10}{:>11}{:>9}{:>9}{:>9}{:>9}{:>12}",
+        "\n{:<22}{:<10}{:>11}{:>9}{:>9}{:>9}{:>9}{:>12}",
         "fault", "backend", "operations", "ok", "refused", "503", "unknown", "serves after"
     );
     for run in &runs {
@@ -73,7 +74,7 @@ fn line(run: &Run) -> String {
     let not_now = run.result["answers"]["503"].as_u64().unwrap_or_default();
     let found: Vec<&str> = run.found().into_iter().collect();
     let line = format!(
-        "{:<16}{:<10}{:>11}{:>9}{:>9}{not_now:>9}{:>9}{:>9} ms  {}",
+        "{:<22}{:<10}{:>11}{:>9}{:>9}{not_now:>9}{:>9}{:>9} ms  {}",
         run.fault,
         run.backend,
         count("operations"),
