@@ -31,9 +31,16 @@ pub(crate) struct Node {
 impl Node {
     /// How often it has run a transaction again so far, after a deadlock most often.
     pub(crate) async fn retries(&self) -> Result<u64> {
-        const METRIC: &str = "treeline_transaction_retries_total";
+        self.count("treeline_transaction_retries_total").await
+    }
+
+    /// What a counter has come to, all its labels together; with a label, that one.
+    pub(crate) async fn count(&self, metric: &str) -> Result<u64> {
         let shown = self.server.client().get("/prometheus/metrics").await?;
-        let lines = shown.text.lines().filter(|line| line.starts_with(METRIC));
+        let lines = shown.text.lines().filter(|line| {
+            line.strip_prefix(metric)
+                .is_some_and(|rest| rest.starts_with(['{', ' ', ',', '}']))
+        });
         let counts = lines.filter_map(|line| line.rsplit(' ').next());
         counts.map(|count| Ok(count.parse::<u64>()?)).sum()
     }

@@ -13,6 +13,12 @@ use crate::race::{A, B, Held, Race, dropped};
 use crate::rows::{CHILDREN, CREATED, LEAVES, Row};
 use crate::wire::{Cut, Wire};
 
+/// What a server has heard from its database, by sort.
+const LOST: &str = "treeline_database_errors_total{error=\"connection_lost\"";
+const DEADLOCKS: &str = "treeline_database_errors_total{error=\"deadlock\"";
+const LOCK_TIMEOUTS: &str = "treeline_database_errors_total{error=\"lock_timeout\"";
+const STATEMENT_TIMEOUTS: &str = "treeline_database_errors_total{error=\"statement_timeout\"";
+
 /// Where the stranger has one row and not yet the other.
 const STRANGER: &str = "stranger.first_locked";
 
@@ -48,6 +54,12 @@ pub(crate) const ROWS: &[Row] = &[
         kinds: CHILDREN,
         needs_server: true,
         tell: |race| Box::pin(r_retry_4_a_server_that_goes_silent_holds_nobody_up_for_long(race)),
+    },
+    Row {
+        name: "r_retry_5_a_server_without_a_free_connection_says_not_now",
+        kinds: CREATED,
+        needs_server: true,
+        tell: |race| Box::pin(r_retry_5_a_server_without_a_free_connection_says_not_now(race)),
     },
 ];
 
@@ -86,6 +98,12 @@ async fn r_retry_1_a_commit_of_unknown_outcome_is_answered_with_the_truth(race: 
         facts.is_not_live(&x)?;
         facts.feed_says(facts.all(&x)[0], &["create", "alter", "drop"])?;
     }
+    let unknown = server.count("treeline_commits_unknown_total").await?;
+    let lost = server.count(LOST).await?;
+    ensure!(
+        unknown == 6 && lost >= 6,
+        "of 6 cut commits {unknown} are counted, and {lost} lost connections"
+    );
     Ok(())
 }
 
@@ -118,6 +136,7 @@ async fn r_retry_2_a_deadlock_with_a_stranger_is_run_again_and_counted(race: &mu
         std::mem::swap(&mut x, &mut z);
         renames += 1;
     }
+    ensure!(node.count(DEADLOCKS).await? > 0, "the deadlock is not counted");
     let facts = race.facts().await?;
     facts.is_not_live(&z)?;
     let feed: Vec<&str> = std::iter::once("create")
@@ -150,6 +169,12 @@ async fn r_retry_3_a_wait_for_a_parent_has_a_bound(race: &mut Race) -> Result<()
     refused.refused(409, 1012)?;
     ensure!(refused.headers.contains_key("retry-after"), "no Retry-After");
     ensure!(took <= BOUND + Duration::from_secs(1), "it took {took:?}");
+    let timeouts = hasty.count(LOCK_TIMEOUTS).await? + hasty.count(STATEMENT_TIMEOUTS).await?;
+    ensure!(timeouts > 0, "the wait is not counted");
+    let exhausted = hasty
+        .count("treeline_transaction_retries_exhausted_total")
+        .await?;
+    ensure!(exhausted == 1, "that it was given up is not counted");
     dropped(&a.goes_on().await?, true)?;
     race.facts().await?.never_was(&child)
 }
@@ -183,4 +208,32 @@ async fn r_retry_4_a_server_that_goes_silent_holds_nobody_up_for_long(race: &mut
         facts.live(&parent)?;
         facts.live(&child).map(drop)
     }
+}
+
+/// A has the only connection. Whoever else asks that server is told when to come again, and the server goes on after it.
+async fn r_retry_5_a_server_without_a_free_connection_says_not_now(race: &mut Race) -> Result<()> {
+    let (x, y) = (race.present("x").await?, race.present("y").await?);
+    let narrow = [
+        "--database-connections-max",
+        "1",
+        "--database-acquire-ms-max",
+        "500",
+    ];
+    let narrow = race.start(&narrow).await?;
+    let a = Held::at(&narrow, A, &x.drop(), "drop.locked").await?;
+    let mut client = narrow.server.client();
+    for call in [y.load(), y.set("p", "1")] {
+        let refused = client.send(call.method, &call.path, &[], &call.body).await?;
+        ensure!(
+            refused.status == 503 && refused.headers.contains_key("retry-after"),
+            "answered {}: {}",
+            refused.status,
+            refused.text
+        );
+    }
+    let exhausted = narrow.count("treeline_connections_exhausted_total").await?;
+    ensure!(exhausted == 2, "{exhausted} of 2 refusals are counted");
+    dropped(&a.goes_on().await?, true)?;
+    race.meanwhile_on(&narrow, B, &y.load()).answers().await?.ok()?;
+    race.facts().await?.has_version(&y, 1)
 }

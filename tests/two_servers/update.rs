@@ -198,6 +198,12 @@ async fn r_update_12_attempts_are_bounded(race: &mut Race) -> Result<()> {
     let refused = a.goes_on().await?;
     refused.refused(409, 1012)?;
     ensure!(refused.headers.contains_key("retry-after"), "no Retry-After");
+    ensure!(
+        once.count("treeline_update_conflicts_total").await? == 1,
+        "the conflict is not counted"
+    );
+    let exhausted = once.count("treeline_update_retries_exhausted_total").await?;
+    ensure!(exhausted == 1, "the last attempt is not counted");
     let facts = race.facts().await?;
     facts.has(&y, &[("p", None), ("q", Some("2"))])?;
     facts.has_version(&y, 2)

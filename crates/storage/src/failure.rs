@@ -41,6 +41,18 @@ pub(crate) enum Clash {
 }
 
 impl Failure {
+    /// What the database has given up and may do when it is asked again. Counted by what it is called here.
+    pub(crate) fn transient(error: &'static str, detail: String) -> Failure {
+        count(error);
+        Failure::Transient(detail)
+    }
+
+    /// The connection is lost, and that is counted.
+    pub(crate) fn disconnected(detail: String) -> Failure {
+        count("connection_lost");
+        Failure::Disconnected(detail)
+    }
+
     /// What the caller of the store is told. `operation` is the name of the transaction.
     pub(crate) fn into_error(self, operation: &str) -> Error {
         match self {
@@ -69,4 +81,8 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         Failure::Answer(error)
     }
+}
+
+fn count(error: &'static str) {
+    metrics::counter!("treeline_database_errors_total", "error" => error).increment(1);
 }

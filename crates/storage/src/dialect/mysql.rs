@@ -40,10 +40,13 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
     match server.number() {
         1062 => Failure::Unique(clash(server.message())),
         1451 | 1452 => Failure::Liveness,
-        // Deadlock (on a cluster: refused by certification), lock timeout, a statement past its bound.
-        1213 | 1205 | 3024 | 1969 | 1020 => Failure::Transient(text),
+        // On a cluster: refused by certification.
+        1213 => Failure::transient("deadlock", text),
+        1205 => Failure::transient("lock_timeout", text),
+        3024 | 1969 => Failure::transient("statement_timeout", text),
+        1020 => Failure::transient("serialization", text),
         // The server goes down, has ended this session, or has too many of them at this moment.
-        1040 | 1053 | 1077 | 1080 | 1203 | 1927 | 3169 | 4031 => Failure::Disconnected(text),
+        1040 | 1053 | 1077 | 1080 | 1203 | 1927 | 3169 | 4031 => Failure::disconnected(text),
         1290 | 1792 | 1836 => Failure::Unavailable(format!(
             "it is read-only ({text}); name its primary, or let this account write"
         )),

@@ -37,17 +37,19 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
     match server.code() {
         "23505" => Failure::Unique(clash(server.constraint().unwrap_or_default())),
         "23503" => Failure::Liveness,
-        // Serialization, deadlock, lock_timeout, statement_timeout.
-        "40001" | "40P01" | "55P03" | "57014" => Failure::Transient(text),
+        "40001" => Failure::transient("serialization", text),
+        "40P01" => Failure::transient("deadlock", text),
+        "55P03" => Failure::transient("lock_timeout", text),
+        "57014" => Failure::transient("statement_timeout", text),
         // The server goes down, comes up, has ended this session, or has too many of them at this moment.
-        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" => Failure::Disconnected(text),
+        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" => Failure::disconnected(text),
         "25006" => Failure::Unavailable(format!(
             "it is read-only ({text}); name its primary, or let this account write"
         )),
         "26000" | "42P05" => Failure::Unavailable(format!(
             "{text}; is there a pooler in transaction mode? it must pool sessions"
         )),
-        code if code.starts_with("08") => Failure::Disconnected(text),
+        code if code.starts_with("08") => Failure::disconnected(text),
         code if code.starts_with("53") => Failure::Unavailable(text),
         _ => Failure::Broken(text),
     }

@@ -138,7 +138,10 @@ fn begin(session: &mut SqliteSession, deadline: Instant) -> Result<(), Failure> 
         #[cfg(feature = "test-hooks")]
         crate::hooks::WRITER_WAITS.store(waits, std::sync::atomic::Ordering::SeqCst);
         if !waits {
-            return begun;
+            return match begun {
+                Err(Failure::Transient(detail)) => Err(Failure::transient("lock_timeout", detail)),
+                settled => settled,
+            };
         }
         // SQLite's own waits grow to 100 ms, which starves one process while another keeps writing.
         thread::sleep(OTHER_WRITER_WAIT);
@@ -173,9 +176,8 @@ impl<W: Work> Job for WorkJob<W> {
 
     fn run(&mut self, session: &mut SqliteSession, rendered: &Rendered) -> bool {
         let result = if Instant::now() >= self.deadline {
-            Err(Failure::Transient(
-                "the writer was busy until the deadline".to_owned(),
-            ))
+            let detail = "the writer was busy until the deadline".to_owned();
+            Err(Failure::transient("lock_timeout", detail))
         } else {
             let mut transaction = Transaction::new(session, rendered);
             let run = || futures_executor::block_on(self.work.run(&mut transaction));
