@@ -41,7 +41,7 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         "40001" | "40P01" | "55P03" | "57014" => Failure::Transient(text),
         // The server goes down, comes up, has ended this session, or has too many of them at this moment.
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" => Failure::Disconnected(text),
-        "25006" => Failure::Unavailable(format!(
+        "25006" => Failure::ReadOnly(format!(
             "it is read-only ({text}); name its primary, or let this account write"
         )),
         "26000" | "42P05" => Failure::Unavailable(format!(
