@@ -62,3 +62,33 @@ async fn a_file_that_may_only_be_read_is_not_served() -> Result<()> {
     );
     Ok(())
 }
+
+/// None of these takes a database: what is wrong shows in the URL, or in that nobody is there.
+#[tokio::test]
+async fn a_list_of_hosts_that_cannot_be_used_ends_the_start_with_the_key_and_the_mend() -> Result<()> {
+    for (url, mend) in [
+        (
+            "postgres://u:s3cret@127.0.0.1:1,127.0.0.1:2/d",
+            "start it, or name where it is",
+        ),
+        (
+            "postgres://u:s3cret@127.0.0.1:1,/d",
+            "host 2 of the URL has no name",
+        ),
+        ("postgres://u:s3cret@h1,h1:5432/d", "names h1:5432 twice"),
+        ("postgres://u:s3cret@h1,h2/d?port=5433", "before the database"),
+        ("mysql://u:s3cret@h1,h2/d", "names one host"),
+        ("mariadb://u:s3cret@h1,h2/d", "names one host"),
+    ] {
+        let bed = Bed::of(binary()?, Some(url.to_owned()))?;
+        let ended = bed.run(&SERVE).await?;
+        let text = ended.text();
+        ensure!(ended.code == Some(1), "{url}: {:?}: {text}", ended.code);
+        ensure!(
+            text.contains("`database`") && text.contains(mend),
+            "{url}: {text}"
+        );
+        ensure!(!text.contains("s3cret"), "{url}: {text}");
+    }
+    Ok(())
+}

@@ -216,7 +216,13 @@ impl Bed {
 
     /// Runs a command of the binary on the shared database to its end.
     pub async fn run(&self, arguments: &[&str]) -> Result<Outcome> {
+        self.run_on(&self.database, arguments).await
+    }
+
+    /// The same on another database.
+    pub async fn run_on(&self, database: &str, arguments: &[&str]) -> Result<Outcome> {
         let mut command = self.command(arguments);
+        command.env("TREELINE_DATABASE", database);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let output = tokio::time::timeout(COMMAND_WITHIN, command.output())
             .await

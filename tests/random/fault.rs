@@ -1,5 +1,6 @@
 //! What goes wrong in the middle of a run, once, and is mended again.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use serde_json::json;
 use tokio::process::Command;
 use treeline_tests::{eventually, output};
 
+use crate::failover::{self, Primary};
 use crate::fleet::Fleet;
 use crate::log::Log;
 use crate::points;
@@ -42,20 +44,51 @@ pub(crate) enum Fault {
     DatabaseKilled,
     /// The database server stands still for a while.
     DatabaseFrozen,
+    /// The primary dies and its standby is promoted.
+    PrimaryFailedOver,
+    /// The primary stands still, its standby is promoted, and the old primary wakes up when all have left it.
+    PrimaryFrozen,
+    /// It stands still for no longer than the promotion takes, so that nobody has missed it.
+    PrimaryLeftBehind,
     /// The disk of a SQLite file is full for a while.
     DiskFull,
     /// The first server's clock is an hour ahead and the second's an hour behind, all the time.
     ClocksApart,
 }
 
+/// How a fault ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Over {
+    /// When, by the clock of the log.
+    pub(crate) at: u64,
+    /// What was seen on the way and must not be.
+    pub(crate) amiss: Vec<&'static str>,
+    /// When what was read may have been of an old primary, and is not judged.
+    pub(crate) stale: Option<RangeInclusive<u64>>,
+}
+
+/// Whose first write is owed after the end of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owed {
+    /// Of any server.
+    Any,
+    /// Of the first, which went on with its own clients.
+    First,
+    /// Of each.
+    Each,
+}
+
 impl Fault {
-    pub(crate) const ALL: [(&'static str, Fault); 8] = [
+    pub(crate) const ALL: [(&'static str, Fault); 11] = [
         ("server-killed", Fault::ServerKilled),
         ("server-dies-at-points", Fault::ServerDiesAtPoints),
         ("server-frozen", Fault::ServerFrozen),
         ("server-cut-off", Fault::ServerCutOff),
         ("database-killed", Fault::DatabaseKilled),
         ("database-frozen", Fault::DatabaseFrozen),
+        ("primary-failed-over", Fault::PrimaryFailedOver),
+        ("primary-frozen", Fault::PrimaryFrozen),
+        ("primary-left-behind", Fault::PrimaryLeftBehind),
         ("disk-full", Fault::DiskFull),
         ("clocks-apart", Fault::ClocksApart),
     ];
@@ -66,9 +99,13 @@ impl Fault {
         Ok(fault)
     }
 
-    /// Whether the first server goes on with its own clients, so that its own first write is what is owed.
-    pub(crate) fn keeps_its_clients(self) -> bool {
-        matches!(self, Fault::ServerFrozen | Fault::ServerCutOff)
+    /// Whose first write is owed after it is over.
+    pub(crate) fn owed(self) -> Owed {
+        match self {
+            Fault::ServerFrozen | Fault::ServerCutOff => Owed::First,
+            Fault::PrimaryFailedOver | Fault::PrimaryFrozen | Fault::PrimaryLeftBehind => Owed::Each,
+            _ => Owed::Any,
+        }
     }
 
     /// When the first write must be through again, after it is over. That a connection was cut is known only when an
@@ -97,7 +134,7 @@ impl Fault {
         fleet: &mut Fleet<'_>,
         backend: &str,
         log: &Log,
-    ) -> Result<u64> {
+    ) -> Result<Over> {
         tokio::time::sleep(after).await;
         match self {
             Fault::ServerKilled => fleet.replace(0).await?,
@@ -123,10 +160,16 @@ impl Fault {
                 tokio::time::sleep(SILENCE).await;
                 docker(&["unpause", &container]).await?;
             }
+            Fault::PrimaryFailedOver => return failover::strike(Primary::Killed, fleet, log).await,
+            Fault::PrimaryFrozen => return failover::strike(Primary::Frozen, fleet, log).await,
+            Fault::PrimaryLeftBehind => return failover::strike(Primary::LeftBehind, fleet, log).await,
             Fault::DiskFull => fill_disk(fleet.directory()).await?,
             Fault::ClocksApart => clocks_are_apart(fleet).await?,
         }
-        Ok(log.now())
+        Ok(Over {
+            at: log.now(),
+            ..Over::default()
+        })
     }
 }
 
@@ -156,7 +199,7 @@ async fn clocks_are_apart(fleet: &Fleet<'_>) -> Result<()> {
     Ok(())
 }
 
-fn container() -> Result<String> {
+pub(crate) fn container() -> Result<String> {
     std::env::var(CONTAINER_VARIABLE).with_context(|| {
         format!("{CONTAINER_VARIABLE} names no container; `cargo xtask itest --faults` sets it")
     })
@@ -190,12 +233,12 @@ fn ping<'a>(backend: &str, container: &'a str) -> Vec<&'a str> {
     ["exec", container].iter().chain(client).copied().collect()
 }
 
-async fn address(container: &str) -> Result<String> {
+pub(crate) async fn address(container: &str) -> Result<String> {
     const ADDRESS: &str = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
     docker(&["inspect", "--format", ADDRESS, container]).await
 }
 
-async fn docker(words: &[&str]) -> Result<String> {
+pub(crate) async fn docker(words: &[&str]) -> Result<String> {
     run("docker", words).await
 }
 

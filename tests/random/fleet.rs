@@ -121,9 +121,19 @@ impl<'b> Fleet<'b> {
         &self.servers[0]
     }
 
+    /// A client of each server.
+    pub(crate) fn clients(&self) -> impl Iterator<Item = Client> {
+        self.servers.iter().map(Server::client)
+    }
+
     /// Where the run's files are.
     pub(crate) fn directory(&self) -> &Path {
         self.bed.root()
+    }
+
+    /// What the servers stand on.
+    pub(crate) fn bed(&self) -> &Bed {
+        self.bed
     }
 
     async fn start_one(&self, number: usize) -> Result<(Server, Option<Hooks>)> {

@@ -15,6 +15,7 @@
 
 mod client;
 mod deck;
+mod failover;
 mod fault;
 mod fleet;
 mod log;

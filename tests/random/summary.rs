@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead, BufReader};
+use std::ops::RangeInclusive;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use treeline_history::{Operation, Outcome, Verb, Verdict};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Over, Owed};
 use crate::options::Options;
 
 /// The verdict, and what the audit and the answers say beside it.
@@ -23,7 +24,10 @@ pub(crate) struct Summary {
     /// What `treeline check` has found.
     audit: Option<String>,
     fault: Option<(String, Fault)>,
-    /// From the end of the fault to the first write that was answered with success, in milliseconds.
+    /// What was seen during the fault and must not be.
+    amiss: Vec<&'static str>,
+    /// From the end of the fault to the first write that was answered with success, in milliseconds; of the slowest server
+    /// if it is owed by each.
     recovered_ms: Option<u64>,
     /// Servers that did not serve again.
     silent: Vec<usize>,
@@ -34,7 +38,7 @@ impl Summary {
     pub(crate) fn of(
         options: &Options,
         audit: Option<String>,
-        over: Option<u64>,
+        over: Option<Over>,
         silent: Vec<usize>,
     ) -> Result<Summary> {
         let open = || {
@@ -42,18 +46,18 @@ impl Summary {
             anyhow::Ok(BufReader::new(file))
         };
         let mut answers = BTreeMap::new();
-        let mut first_write = None::<u64>;
-        let fault = options.fault.as_ref().map(|(_, fault)| *fault);
-        let owed_by_first = fault.is_some_and(Fault::keeps_its_clients);
+        // Of each server, after the fault.
+        let mut first_writes = vec![None::<u64>; options.servers];
+        let owed = options.fault.as_ref().map(|(_, fault)| fault.owed());
+        let Over { at, amiss, stale } = over.unwrap_or_default();
         for line in open()?.lines() {
             let operation: Operation = serde_json::from_str(&line?)?;
-            if let Some(over) = over
-                && operation.outcome == Outcome::Ok
-                && operation.ended >= over
-                && (operation.server == 0 || !owed_by_first)
+            if operation.outcome == Outcome::Ok
+                && operation.ended >= at
                 && !matches!(operation.operation, Verb::Load | Verb::List)
+                && let Some(first) = first_writes.get_mut(operation.server as usize)
             {
-                first_write = Some(first_write.map_or(operation.ended, |first| first.min(operation.ended)));
+                *first = Some(first.map_or(operation.ended, |first| first.min(operation.ended)));
             }
             let status = match operation.outcome {
                 Outcome::Unknown => None,
@@ -61,21 +65,36 @@ impl Summary {
             };
             *answers.entry(status.unwrap_or(0)).or_default() += 1;
         }
+        let first_write = owed.and_then(|owed| match owed {
+            Owed::Any => first_writes.iter().flatten().copied().min(),
+            Owed::First => first_writes.first().copied().flatten(),
+            Owed::Each => first_writes
+                .iter()
+                .copied()
+                .collect::<Option<Vec<u64>>>()?
+                .into_iter()
+                .max(),
+        });
         Ok(Summary {
             backend: options.backend.clone(),
             seed: options.seed,
             history: options.history.display().to_string(),
-            verdict: treeline_history::check(open()?)?,
+            verdict: match stale {
+                Some(stale) => treeline_history::check(without_reads(open()?, &stale)?.as_bytes())?,
+                None => treeline_history::check(open()?)?,
+            },
             answers,
             audit,
             fault: options.fault.clone(),
             silent,
-            recovered_ms: over.zip(first_write).map(|(over, first)| (first - over) / 1_000),
+            amiss,
+            recovered_ms: first_write.map(|first| (first - at) / 1_000),
         })
     }
 
     pub(crate) fn holds(&self) -> bool {
-        self.verdict.holds() && self.audit.is_none() && self.failed() == 0 && !self.is_late()
+        let is_amiss = !self.amiss.is_empty();
+        self.verdict.holds() && self.audit.is_none() && self.failed() == 0 && !is_amiss && !self.is_late()
     }
 
     /// Whether the servers took too long to serve again.
@@ -135,8 +154,31 @@ impl Summary {
             "audit": self.audit,
             "fault": self.fault.as_ref().map(|(name, _)| name),
             "recovered_ms": self.recovered_ms,
+            "amiss": self.amiss,
             "late": self.is_late(),
             "silent": self.silent,
         })
     }
+}
+
+/// The log without what was only read in a time, which a refusal and the drop of nothing are as well.
+fn without_reads(log: impl BufRead, time: &RangeInclusive<u64>) -> Result<String> {
+    let mut kept = String::new();
+    for line in log.lines() {
+        let mut line = line?;
+        let mut operation: Operation = serde_json::from_str(&line)?;
+        if operation.ended >= *time.start() && operation.begun <= *time.end() {
+            let is_read = matches!(operation.operation, Verb::Load | Verb::List);
+            if is_read || operation.dropped == Some(false) {
+                continue;
+            }
+            if operation.outcome == Outcome::Refused {
+                operation.outcome = Outcome::Unknown;
+                line = serde_json::to_string(&operation)?;
+            }
+        }
+        kept.push_str(&line);
+        kept.push('\n');
+    }
+    Ok(kept)
 }

@@ -130,7 +130,7 @@ fn tests(workspace: &Workspace) -> Result<()> {
     command::run(command.env(server::BINARY_VARIABLE, server::binary(workspace)))
 }
 
-/// Three faults of seven, each where it is felt most. The others take `cargo xtask itest --faults`.
+/// Three faults of ten, each where it is felt most. The others take `cargo xtask itest --faults`.
 fn faults(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
     const FAULTS: [(&str, &str); 3] = [
         ("server-cut-off", "postgres"),

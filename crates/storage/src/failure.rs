@@ -19,8 +19,10 @@ pub(crate) enum Failure {
     Disconnected(String),
     /// The server does not let us in: a wrong password, a database that is not there.
     Refused(String),
-    /// The database cannot be used right now: gone, full, read-only.
+    /// The database cannot be used right now: gone, full, busy.
     Unavailable(String),
+    /// The server, or this session of it, does not accept writes: a standby, or an account that may only read.
+    ReadOnly(String),
     /// A defect of ours, or a damaged database.
     Broken(String),
 }
@@ -63,7 +65,10 @@ impl Failure {
                     operation: operation.to_owned(),
                 }
             }
-            Failure::Unavailable(reason) | Failure::Disconnected(reason) | Failure::Refused(reason) => {
+            Failure::Unavailable(reason)
+            | Failure::ReadOnly(reason)
+            | Failure::Disconnected(reason)
+            | Failure::Refused(reason) => {
                 tracing::warn!(operation, reason, "the database is not available");
                 Error::Unavailable {
                     reason: "the database does not answer".to_owned(),

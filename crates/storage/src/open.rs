@@ -19,7 +19,8 @@ use crate::transaction::{Backend, Database};
 /// How to open a store.
 #[derive(Clone)]
 pub struct StoreOptions {
-    /// Which database: `sqlite:` and a file's path, or a `postgres:`, `mysql:` or `mariadb:` URL.
+    /// Which database: `sqlite:` and a file's path, or a `postgres:`, `mysql:` or `mariadb:` URL. One of PostgreSQL may name
+    /// several hosts, of which the primary is used: `postgres://user@h1:5432,h2:5432/db`.
     pub url: String,
     /// The password, if it does not stand in the URL.
     pub password: Option<String>,
@@ -133,7 +134,7 @@ fn cannot_open(failure: Failure) -> Error {
     match failure {
         Failure::Answer(error) => error,
         Failure::Refused(detail) | Failure::Broken(detail) => Error::invalid("database", detail),
-        Failure::Unavailable(reason) => Error::Unavailable { reason },
+        Failure::Unavailable(reason) | Failure::ReadOnly(reason) => Error::Unavailable { reason },
         Failure::Disconnected(detail) | Failure::Transient(detail) => Error::ConnectionFailed {
             target: "the database".to_owned(),
             reason: detail,

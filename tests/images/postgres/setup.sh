@@ -9,10 +9,11 @@ su postgres <<'AS_POSTGRES'
 set -eu
 PATH=/usr/lib/postgresql/15/bin:$PATH
 initdb -D /data --encoding=UTF8 --locale=C.UTF-8 --auth-local=trust --auth-host=scram-sha-256
-echo 'host all all all scram-sha-256' >>/data/pg_hba.conf
+printf 'host %s all all scram-sha-256\n' all replication >>/data/pg_hba.conf
 postgres --single -D /data -c exit_on_error=on postgres <<'END'
 CREATE ROLE treeline LOGIN CREATEDB PASSWORD 'treeline'
 CREATE DATABASE treeline OWNER treeline
+CREATE ROLE replicator LOGIN REPLICATION PASSWORD 'replicator'
 END
 AS_POSTGRES
 

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::Plan;
+use super::pair::Pair;
 use crate::command;
 use crate::containers::{ACCOUNT, Container, LABEL, Network};
 use crate::images;
 use crate::workspace::Workspace;
 
 /// A database that takes longer to be ready is broken. Far more than any needs, for a machine that is busy.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+pub(super) const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// What every database does gladly, once it answers at all.
 const PING: &str = "COMMIT";
@@ -131,6 +132,13 @@ impl Databases {
         Some(&container.id)
     }
 
+    /// A PostgreSQL primary with a standby, beside the server that all other runs share.
+    pub(super) fn pair(&self) -> Result<Pair> {
+        let server = self.servers.get("postgres").context("PostgreSQL takes no part")?;
+        let network = self.network.as_ref().context("there is no network")?;
+        Pair::start(&server.image, &network.name, self.keep)
+    }
+
     /// Where servers run that are containers too: the image, the network, and this machine's address in it.
     pub(super) fn place(&self) -> Option<String> {
         let (image, network) = (self.image.as_ref()?, self.network.as_ref()?);
@@ -185,7 +193,7 @@ impl Databases {
 }
 
 /// Room for many servers, and defaults that are not what the protocols need: each session sets its own.
-fn settings(backend: &str) -> &'static [&'static str] {
+pub(super) fn settings(backend: &str) -> &'static [&'static str] {
     match backend {
         "postgres" => &[
             "-c",
@@ -214,7 +222,7 @@ fn settings(backend: &str) -> &'static [&'static str] {
     }
 }
 
-fn variable(backend: &str) -> String {
+pub(super) fn variable(backend: &str) -> String {
     format!("TREELINE_TEST_{}_URL", backend.to_uppercase())
 }
 

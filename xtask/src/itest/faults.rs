@@ -4,6 +4,8 @@
 //! a failure but "not now" (503), each server must serve again without being started again, and the first write must be
 //! through soon after the end of the fault (`tests/random/fault.rs`). Servers are containers, or they could not be cut off.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::history::{self, Run};
@@ -13,16 +15,34 @@ use super::{BACKENDS, Bench, SERVERS};
 const SECONDS: u64 = 18;
 
 /// What goes wrong, and where that means anything.
-const FAULTS: [(&str, &[&str]); 8] = [
+const FAULTS: [(&str, &[&str]); 11] = [
     ("server-killed", &BACKENDS),
     ("server-dies-at-points", &BACKENDS),
     ("server-frozen", &BACKENDS),
     ("server-cut-off", SERVERS),
     ("database-killed", SERVERS),
     ("database-frozen", SERVERS),
+    ("primary-failed-over", &["postgres"]),
+    ("primary-frozen", &["postgres"]),
+    ("primary-left-behind", &["postgres"]),
     ("disk-full", &["sqlite"]),
     ("clocks-apart", &BACKENDS),
 ];
+
+/// Rules that the servers leave out, the fault that shows it, and what may be found.
+const SWITCHES: [(&str, &str, &[&str]); 2] = [
+    ("m-standby-probe", "primary-failed-over", &["standby-read"]),
+    (
+        "m-primary-watch",
+        "primary-left-behind",
+        &["late", "old-primary-read"],
+    ),
+];
+
+/// Whether a fault befalls a primary that has a standby.
+pub(super) fn takes_a_pair(fault: &str) -> bool {
+    fault.starts_with("primary-")
+}
 
 /// Lets each fault happen on each backend that takes part, and fails if any of it is not borne.
 pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
@@ -42,6 +62,9 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
         seconds >= SECONDS,
         "a fault and what comes after it take {SECONDS} s"
     );
+    if bench.plan.mutants {
+        return without_rules(bench, &program, seed, seconds);
+    }
     let mut runs = Vec::new();
     for (fault, backends) in FAULTS.into_iter().filter(|(name, _)| wanted(name)) {
         let backends = backends.iter().filter(|name| bench.plan.backends.contains(name));
@@ -56,17 +79,43 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
             runs.push(run.with_context(|| format!("{fault} on {backend}"))?);
         }
     }
-    println!(
-        "\n{:<22}{:<10}{:>11}{:>9}{:>9}{:>9}{:>9}{:>12}",
-        "fault", "backend", "operations", "ok", "refused", "503", "unknown", "serves after"
-    );
-    for run in &runs {
-        println!("{}", line(run));
-    }
+    print!("{}", table(&runs));
     ensure!(!runs.is_empty(), "there is no such fault on these backends");
     let failed: Vec<String> = runs.iter().filter(|run| !run.holds()).map(Run::name).collect();
     ensure!(failed.is_empty(), "not borne: {}", failed.join(", "));
     Ok(())
+}
+
+/// The faults that show a missing rule, on servers without it: something must be found.
+fn without_rules(bench: &Bench<'_>, program: &Path, seed: u64, seconds: u64) -> Result<()> {
+    let wanted = |name: &str| bench.plan.switch.as_deref().is_none_or(|switch| switch == name);
+    let (mut runs, mut survivors) = (Vec::new(), Vec::new());
+    for (mutant, fault, found) in SWITCHES.into_iter().filter(|(name, ..)| wanted(name)) {
+        let run = Run {
+            backend: "postgres",
+            mutant,
+            fault,
+            seed,
+            ..Run::default()
+        };
+        let run = history::play(bench, program, run, seconds)?;
+        if run.found().is_disjoint(&found.iter().copied().collect()) {
+            survivors.push(mutant);
+        }
+        runs.push(run);
+    }
+    print!("{}", table(&runs));
+    ensure!(!runs.is_empty(), "no fault is suffered without that rule");
+    ensure!(survivors.is_empty(), "not found: {}", survivors.join(", "));
+    Ok(())
+}
+
+fn table(runs: &[Run]) -> String {
+    let head = format!(
+        "\n{:<22}{:<10}{:>11}{:>9}{:>9}{:>9}{:>9}{:>14}\n",
+        "fault", "backend", "operations", "ok", "refused", "503", "unknown", "serves after"
+    );
+    std::iter::once(head).chain(runs.iter().map(line)).collect()
 }
 
 fn line(run: &Run) -> String {
@@ -74,7 +123,7 @@ fn line(run: &Run) -> String {
     let not_now = run.result["answers"]["503"].as_u64().unwrap_or_default();
     let found: Vec<&str> = run.found().into_iter().collect();
     let line = format!(
-        "{:<22}{:<10}{:>11}{:>9}{:>9}{not_now:>9}{:>9}{:>9} ms  {}",
+        "{:<22}{:<10}{:>11}{:>9}{:>9}{not_now:>9}{:>9}{:>11} ms  {}",
         run.fault,
         run.backend,
         count("operations"),
@@ -84,5 +133,5 @@ fn line(run: &Run) -> String {
         count("recovered_ms"),
         found.join(" ")
     );
-    line.trim_end().to_owned()
+    format!("{}\n", line.trim_end())
 }

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::{
     BACKENDS, BINARY_VARIABLE, Bench, CONTAINERS_VARIABLE, LOCAL_LOCKS_VARIABLE, MUTANTS_VARIABLE, SERVERS,
+    faults,
 };
 use crate::command;
 
@@ -30,7 +31,7 @@ const ATTEMPTS_MAX: u64 = 3;
 const NOT_RUN: i32 = 2;
 
 /// Names the container of the database server to a run that lets something go wrong with it.
-const CONTAINER_VARIABLE: &str = "TREELINE_TEST_CONTAINER";
+pub(super) const CONTAINER_VARIABLE: &str = "TREELINE_TEST_CONTAINER";
 
 /// What the audit's findings are called beside the rules of the checker.
 const AUDIT: &str = "audit";
@@ -150,7 +151,13 @@ pub(super) fn play(bench: &Bench<'_>, program: &Path, mut run: Run, seconds: u64
         run.fault,
         number.map_or(0, |number| number + 1)
     );
-    let databases = bench.databases.make(&short, 1, &[backend])?;
+    // A failover leaves nothing of its servers that another run could use.
+    let pair = faults::takes_a_pair(run.fault).then(|| bench.databases.pair());
+    let pair = pair.transpose()?;
+    let databases = match &pair {
+        Some(pair) => vec![pair.make(&short)?],
+        None => bench.databases.make(&short, 1, &[backend])?,
+    };
     let mut play = Command::new(program);
     play.args(["--backend", backend, "--seed", &run.seed.to_string()]);
     play.args(["--seconds", &seconds.to_string(), "--history"])
@@ -179,8 +186,13 @@ pub(super) fn play(bench: &Bench<'_>, program: &Path, mut run: Run, seconds: u64
     play.env(BINARY_VARIABLE, &bench.binary)
         .env(MUTANTS_VARIABLE, mutant);
     bench.databases.tell(&mut play, &[backend]);
+    if let Some(pair) = &pair {
+        pair.tell(&mut play);
+    }
     let output = play.stdin(Stdio::null()).output();
-    bench.databases.discard(&databases, &[backend]);
+    if pair.is_none() {
+        bench.databases.discard(&databases, &[backend]);
+    }
     let output = output.context("cannot start the random clients")?;
     let is_played = output.status.code().is_some_and(|code| code < NOT_RUN);
     if mutant.is_empty() || !is_played {
@@ -217,8 +229,10 @@ impl Run {
         let audit = (!self.result["audit"].is_null()).then_some(AUDIT);
         let failed = (self.result["failed"] != 0).then_some("5xx");
         let late = (self.result["late"] == true).then_some("late");
+        let amiss = self.result["amiss"].as_array().into_iter().flatten();
         self.rules()
             .into_iter()
+            .chain(amiss.filter_map(Value::as_str))
             .chain(audit)
             .chain(failed)
             .chain(late)

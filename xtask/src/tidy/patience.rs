@@ -34,6 +34,10 @@ const MAY_REST: &[(&str, &str)] = &[
         "waits for a process: asks again until a deadline",
     ),
     (
+        "tests/random/failover.rs",
+        "so long nobody notices that a primary is gone; nothing is taken for done because of it",
+    ),
+    (
         "tests/random/fault.rs",
         "a fault begins after a while and lasts a while; nothing is taken for done because of it",
     ),

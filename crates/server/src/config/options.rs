@@ -17,7 +17,8 @@ pub struct Options {
     #[arg(long, global = true, env = "TREELINE_DATA_DIR", value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
 
-    /// The database: a `sqlite:`, `postgres:`, `mysql:` or `mariadb:` URL [default: sqlite:DATA_DIR/treeline.db]
+    /// The database: a `sqlite:`, `postgres:`, `mysql:` or `mariadb:` URL; one of PostgreSQL may name a primary and its
+    /// standbys, as in `postgres://user@h1:5432,h2:5432/db` [default: sqlite:DATA_DIR/treeline.db]
     #[arg(long, global = true, env = "TREELINE_DATABASE", value_name = "URL")]
     pub database: Option<String>,
 

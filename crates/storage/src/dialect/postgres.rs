@@ -43,7 +43,7 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         "57014" => Failure::transient("statement_timeout", text),
         // The server goes down, comes up, has ended this session, or has too many of them at this moment.
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" => Failure::disconnected(text),
-        "25006" => Failure::Unavailable(format!(
+        "25006" => Failure::ReadOnly(format!(
             "it is read-only ({text}); name its primary, or let this account write"
         )),
         "26000" | "42P05" => Failure::Unavailable(format!(

@@ -12,6 +12,8 @@ use sqlx::{
 };
 
 use super::NetworkOptions;
+use super::claim::{Line, Said};
+use super::cluster::Cluster;
 use crate::dialect::{Dialect, mysql, postgres};
 use crate::failure::Failure;
 use crate::hooks::mutant;
@@ -31,8 +33,8 @@ pub(crate) trait Connection: Session + fmt::Debug + 'static {
 /// Where to connect to, and as whom.
 #[derive(Clone)]
 pub(crate) enum Connector {
-    /// PostgreSQL.
-    Postgres(Box<PgConnectOptions>),
+    /// PostgreSQL, at one or several hosts.
+    Postgres(Arc<Cluster>),
     /// MySQL or MariaDB: the server says which when it is asked.
     MySql(Box<MySqlConnectOptions>),
 }
@@ -52,18 +54,22 @@ impl Connector {
         }
     }
 
-    /// Connects and sets what the protocols rely on: isolation, and a bound for every wait.
-    pub(crate) async fn connect(&self, options: &NetworkOptions) -> Result<Box<dyn Connection>, Failure> {
+    /// The hosts, where there is anything to choose from.
+    pub(super) fn cluster(&self) -> Option<&Arc<Cluster>> {
         match self {
-            Connector::Postgres(connect) => {
-                let connection = connect
-                    .connect()
-                    .await
-                    .map_err(|error| refused(&error, postgres::classify))?;
-                let mut session = Postgres { connection };
-                session.set(&postgres_settings(options)).await?;
-                Ok(Box::new(session))
-            }
+            Connector::Postgres(cluster) => Some(cluster).filter(|cluster| cluster.has_several()),
+            Connector::MySql(_) => None,
+        }
+    }
+
+    /// Connects and sets what the protocols rely on: isolation, and a bound for every wait. Answers the term in which the
+    /// connection's server is the primary as well.
+    pub(super) async fn connect(
+        &self,
+        options: &NetworkOptions,
+    ) -> Result<(Box<dyn Connection>, u64), Failure> {
+        match self {
+            Connector::Postgres(cluster) => cluster.connect(options).await,
             Connector::MySql(connect) => {
                 let connection = connect
                     .connect()
@@ -80,11 +86,55 @@ impl Connector {
                 session
                     .set(&mysql_settings(options, version.contains("MariaDB")))
                     .await?;
-                Ok(Box::new(session))
+                Ok((Box::new(session), 0))
             }
         }
     }
 }
+
+/// Connects to one host, and asks it in the round trip of the settings whether it is a standby; also which line it writes,
+/// where there are others that may say the same.
+pub(super) async fn connect_postgres(
+    connect: &PgConnectOptions,
+    of_several: bool,
+    options: &NetworkOptions,
+) -> Result<(Box<dyn Connection>, Said), Failure> {
+    let connection = connect
+        .connect()
+        .await
+        .map_err(|error| refused(&error, postgres::classify))?;
+    let mut session = Postgres { connection };
+    let question = if of_several { WHICH_LINE } else { IN_RECOVERY };
+    let text = format!("{}; {question}", postgres_settings(options));
+    let mut rows = session.set(&text).await?;
+    let row = rows
+        .first_mut()
+        .ok_or_else(|| Failure::Broken("it does not say whether it is in recovery".to_owned()))?;
+    let said = if row.int(0)? == 1 {
+        Said::Standby
+    } else if of_several {
+        let timeline = row.text(1)?;
+        let timeline = u32::from_str_radix(&timeline, 16)
+            .map_err(|_| Failure::Broken(format!("it says that its timeline is `{timeline}`")))?;
+        Said::Primary(Line {
+            system: row.text(2)?,
+            timeline,
+        })
+    } else {
+        Said::Primary(Line::default())
+    };
+    Ok((Box::new(session), said))
+}
+
+/// Whether the server is a standby.
+const IN_RECOVERY: &str = "SELECT CAST(pg_is_in_recovery() AS INT)";
+
+/// The same, and the line that a primary writes. The control file has the timeline too, but only since the first checkpoint
+/// after a promotion; a name of the log has it at once. Not every relative of PostgreSQL answers this, so it is asked only
+/// where it matters.
+const WHICH_LINE: &str = "SELECT CAST(pg_is_in_recovery() AS INT),
+    CASE WHEN pg_is_in_recovery() THEN '' ELSE LEFT(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END,
+    (SELECT CAST(system_identifier AS TEXT) FROM pg_control_system())";
 
 /// A server that says no (wrong password, no such database) will go on saying so; one that says nothing may come back.
 fn refused(error: &sqlx::Error, classify: fn(&sqlx::Error) -> Failure) -> Failure {
@@ -113,7 +163,9 @@ fn mend(error: &sqlx::Error) -> &'static str {
 
 fn postgres_settings(options: &NetworkOptions) -> String {
     format!(
-        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
+        // The first for this round trip itself: SERIALIZABLE, which may be the default, is refused by a standby.
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+         SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
          SET lock_timeout = {lock};
          SET statement_timeout = {statement};
          SET idle_in_transaction_session_timeout = {silent};
@@ -198,12 +250,35 @@ macro_rules! session {
         }
 
         impl $session {
-            async fn set(&mut self, sql: &str) -> Result<(), Failure> {
+            /// Runs several statements in one round trip, and answers the rows of all.
+            async fn set(&mut self, sql: &str) -> Result<Vec<Row>, Failure> {
                 let text = sqlx::raw_sql(AssertSqlSafe(sql));
-                self.connection
-                    .execute(text)
-                    .await
-                    .map(drop)
+                let rows = self.connection.fetch_all(text).await;
+                Self::decode(rows)
+            }
+
+            fn decode(rows: Result<Vec<$row>, sqlx::Error>) -> Result<Vec<Row>, Failure> {
+                fn value(row: &$row, column: usize) -> Result<Value, sqlx::Error> {
+                    let raw = row.try_get_raw(column)?;
+                    if raw.is_null() {
+                        return Ok(Value::Null);
+                    }
+                    match row.column(column).type_info().name() {
+                        "INT8" | "BIGINT" => row.try_get::<i64, _>(column).map(Value::Int),
+                        "INT4" | "INT" => row
+                            .try_get::<i32, _>(column)
+                            .map(|number| Value::Int(number.into())),
+                        _ => row.try_get::<String, _>(column).map(Value::Text),
+                    }
+                }
+                let decode = |row: &$row| -> Result<Row, sqlx::Error> {
+                    let columns = 0..row.columns().len();
+                    columns
+                        .map(|column| value(row, column))
+                        .collect::<Result<_, _>>()
+                        .map(Row)
+                };
+                rows.and_then(|rows| rows.iter().map(decode).collect())
                     .map_err(|error| $classify(&error))
             }
         }
@@ -231,35 +306,7 @@ macro_rules! session {
 
             async fn rows(&mut self, sql: &Arc<str>, values: &[Value]) -> Result<Vec<Row>, Failure> {
                 let query = bound!(sql, values);
-                let rows: Vec<$row> = self
-                    .connection
-                    .fetch_all(query)
-                    .await
-                    .map_err(|error| $classify(&error))?;
-                let decode = |row: &$row| -> Result<Row, sqlx::Error> {
-                    let columns = 0..row.columns().len();
-                    columns
-                        .map(|column| decode(row, column))
-                        .collect::<Result<_, _>>()
-                        .map(Row)
-                };
-                fn decode(row: &$row, column: usize) -> Result<Value, sqlx::Error> {
-                    let raw = row.try_get_raw(column)?;
-                    if raw.is_null() {
-                        return Ok(Value::Null);
-                    }
-                    match row.column(column).type_info().name() {
-                        "INT8" | "BIGINT" => row.try_get::<i64, _>(column).map(Value::Int),
-                        "INT4" | "INT" => row
-                            .try_get::<i32, _>(column)
-                            .map(|number| Value::Int(number.into())),
-                        _ => row.try_get::<String, _>(column).map(Value::Text),
-                    }
-                }
-                rows.iter()
-                    .map(decode)
-                    .collect::<Result<_, _>>()
-                    .map_err(|error| $classify(&error))
+                Self::decode(self.connection.fetch_all(query).await)
             }
         }
     };

@@ -4,7 +4,10 @@
 //! back to the queue only after a clean end: whatever was cancelled, panicked or broken in the middle is closed, and
 //! the server rolls it back.
 
+mod claim;
+mod cluster;
 mod connection;
+mod hosts;
 mod options;
 mod queue;
 pub(crate) mod survey;
@@ -18,6 +21,7 @@ use queue::{Lease, Queue};
 use crate::dialect::Dialect;
 use crate::failure::Failure;
 use crate::hooks::mutant;
+use crate::session::Session as _;
 use crate::sql::Rendered;
 use crate::transaction::{Fused, LookForProof, Proof, Reading, Transaction, Work, Written};
 
@@ -78,7 +82,7 @@ impl Network {
             self.dialect.begin_write
         };
         lease.control(begin).await?;
-        let mut transaction = Transaction::new(lease.session(), &self.rendered);
+        let mut transaction = Transaction::new(&mut lease, &self.rendered);
         let ran = match work.run(&mut transaction).await {
             Ok(output) => {
                 // Versions are given once: if this run gave the one that the earlier would have, the earlier is not there.
@@ -122,7 +126,7 @@ impl Network {
         fused: Fused<W::Output>,
     ) -> Result<Option<Written<W::Output>>, Failure> {
         let sql = self.rendered.text(fused.statement);
-        match lease.session().rows(sql, &fused.values).await {
+        match lease.rows(sql, &fused.values).await {
             Ok(rows) => match (rows.first(), fused.nothing) {
                 (Some(row), _) => Ok(Some(Written::Committed((fused.answer)(row.int(0)?)))),
                 (None, Some(failure)) => Err(failure),
@@ -151,9 +155,7 @@ impl Network {
         if reading == Reading::Snapshot {
             lease.control(self.dialect.begin_snapshot).await?;
         }
-        let outcome = work
-            .run(&mut Transaction::new(lease.session(), &self.rendered))
-            .await;
+        let outcome = work.run(&mut Transaction::new(&mut lease, &self.rendered)).await;
         match outcome {
             Ok(output) => {
                 if reading == Reading::Snapshot {
@@ -173,7 +175,8 @@ impl Network {
 
     /// Opens one connection and looks that it can be used: the first thing that an operator learns about.
     pub(crate) async fn connect(options: &NetworkOptions) -> Result<Box<dyn Connection>, Failure> {
-        options.connector.connect(options).await
+        let (connection, _term) = options.connector.connect(options).await?;
+        Ok(connection)
     }
 }
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 use log::LevelFilter;
 use sqlx::ConnectOptions;
 use sqlx::mysql::MySqlConnectOptions;
-use sqlx::postgres::PgConnectOptions;
 use treeline_core::{Error, Result};
 
-use super::Connector;
+use super::cluster::Cluster;
+use super::{Connector, hosts};
 use crate::open::StoreOptions;
 
 /// Everything that a connection is made with.
@@ -28,7 +28,7 @@ pub(crate) struct NetworkOptions {
 }
 
 /// More prepared statements than there are, a connection.
-const STATEMENTS_CACHED_MAX: usize = 256;
+pub(super) const STATEMENTS_CACHED_MAX: usize = 256;
 
 /// Reads a URL of a database behind a server. `None` for other schemes; [`Error::Invalid`] for one that is damaged.
 /// No message ever repeats the URL: it may hold a password.
@@ -38,20 +38,11 @@ pub(crate) fn parse(options: &StoreOptions) -> Result<Option<NetworkOptions>> {
         |error: sqlx::Error| Error::invalid("database", format!("the {scheme} URL is damaged: {error}"));
     let connector = match scheme {
         "postgres" | "postgresql" => {
-            let mut connect = PgConnectOptions::from_str(&options.url).map_err(bad)?;
-            if let Some(password) = &options.password {
-                connect = connect.password(password);
-            }
-            let connect = connect
-                .application_name("treeline")
-                .statement_cache_capacity(STATEMENTS_CACHED_MAX);
-            Connector::Postgres(Box::new(
-                connect
-                    .log_statements(LevelFilter::Off)
-                    .log_slow_statements(LevelFilter::Off, Duration::ZERO),
-            ))
+            let hosts = hosts::of_postgres(&options.url, options.password.as_deref())?;
+            Connector::Postgres(Cluster::new(hosts))
         }
         "mysql" | "mariadb" => {
+            hosts::refuse_several(scheme, &options.url)?;
             let mut connect = MySqlConnectOptions::from_str(&format!("mysql:{rest}")).map_err(bad)?;
             if let Some(password) = &options.password {
                 connect = connect.password(password);

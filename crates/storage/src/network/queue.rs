@@ -1,15 +1,17 @@
 //! A plain queue of connections. A ready-made pool pings, logs and locks more than this costs: 0.67 of the limit
 //! against 0.87 in the measurements that the design rests on.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use async_trait::async_trait;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::Instant;
 
 use super::{Connection, NetworkOptions};
 use crate::failure::Failure;
 use crate::session::Session;
+use crate::value::{Row, Value};
 
 /// Waits between two attempts to connect to a server that does not answer.
 const RECONNECT_WAIT: Duration = Duration::from_millis(50);
@@ -17,6 +19,10 @@ const RECONNECT_WAIT: Duration = Duration::from_millis(50);
 /// How long a server that does not answer is tried again. Shorter than the wait for a connection that is in use: those
 /// come back, and a server that is down mostly does not.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
+
+/// How much longer than its own bound (`postgres_settings`, `mysql_settings`) a server may take for a statement or a commit
+/// before it is taken for dead. A commit has no bound there: it waits for a standby that is gone for as long as that takes.
+const SILENCE_MAX: Duration = Duration::from_secs(3);
 
 /// Idle connections, and the right to open more, up to a bound.
 #[derive(Debug)]
@@ -29,6 +35,7 @@ pub(super) struct Queue {
 #[derive(Debug)]
 struct Idle {
     connection: Box<dyn Connection>,
+    term: u64,
     since: Instant,
 }
 
@@ -51,29 +58,42 @@ impl Queue {
                 "every connection to the database stayed busy".to_owned(),
             ));
         };
-        let connection = match self.pop() {
+        let cluster = self.options.connector.cluster();
+        if let Some(cluster) = cluster {
+            cluster.keep_watch(&self.options).await;
+        }
+        let current = cluster.map(|cluster| cluster.term());
+        let (connection, term) = match self.pop(current.as_ref().map_or(0, |term| *term.borrow())) {
             Some(connection) => connection,
             None => self.connect(deadline.min(Instant::now() + CONNECT_MAX)).await?,
         };
         Ok(Lease {
             queue: self,
             connection: Some(connection),
+            term,
+            current,
             _permit: permit,
         })
     }
 
-    /// The connection that was used last, unless it has been idle for so long that the server may have ended it.
-    fn pop(&self) -> Option<Box<dyn Connection>> {
+    /// The connection that was used last, unless it has been idle for so long that the server may have ended it, or its
+    /// server is no longer the primary.
+    fn pop(&self, term: u64) -> Option<(Box<dyn Connection>, u64)> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let freshest = idle.pop()?;
-        if freshest.since.elapsed() < self.options.idle_max {
-            return Some(freshest.connection);
+        if freshest.since.elapsed() < self.options.idle_max && freshest.term == term {
+            return Some((freshest.connection, term));
         }
         idle.clear();
         None
     }
 
-    async fn connect(&self, deadline: Instant) -> Result<Box<dyn Connection>, Failure> {
+    /// Closes what is idle: one of its sessions was found to be of no use, and they are of one age.
+    fn close_idle(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    async fn connect(&self, deadline: Instant) -> Result<(Box<dyn Connection>, u64), Failure> {
         loop {
             let failure = match tokio::time::timeout_at(
                 deadline,
@@ -96,20 +116,23 @@ impl Queue {
     }
 }
 
-/// A connection in use. Dropped without [`Lease::give_back`], it is closed.
+/// A connection in use. Dropped without [`Lease::give_back`], it is closed. No call waits longer for the server than the
+/// bound, nor for one that is no longer the primary.
 pub(super) struct Lease<'q> {
     queue: &'q Queue,
+    /// None once it was found to be of no use.
     connection: Option<Box<dyn Connection>>,
+    term: u64,
+    /// The term that it is now, where it can end.
+    current: Option<watch::Receiver<u64>>,
     _permit: SemaphorePermit<'q>,
 }
 
 impl Lease<'_> {
-    pub(super) fn session(&mut self) -> &mut dyn Session {
-        self.connection().session()
-    }
-
     pub(super) async fn control(&mut self, sql: &'static str) -> Result<(), Failure> {
-        self.connection().control(sql).await
+        let (connection, guard) = self.parts()?;
+        let answer = guard.bound(connection.control(sql)).await;
+        self.settle(answer)
     }
 
     pub(super) fn give_back(mut self) {
@@ -117,18 +140,80 @@ impl Lease<'_> {
             let mut idle = self.queue.idle.lock().unwrap_or_else(PoisonError::into_inner);
             idle.push(Idle {
                 connection,
+                term: self.term,
                 since: Instant::now(),
             });
         }
     }
 
-    #[expect(
-        clippy::expect_used,
-        reason = "only give_back takes the connection, and it takes the lease along"
-    )]
-    fn connection(&mut self) -> &mut dyn Connection {
-        self.connection
-            .as_deref_mut()
-            .expect("a lease has its connection")
+    fn parts(&mut self) -> Result<(&mut dyn Connection, Guard<'_>), Failure> {
+        let closed = || Failure::Disconnected("the connection is closed".to_owned());
+        let connection = self.connection.as_deref_mut().ok_or_else(closed)?;
+        let guard = Guard {
+            within: Duration::from_millis(self.queue.options.wait_ms_max) + SILENCE_MAX,
+            current: self.current.as_mut(),
+            term: self.term,
+        };
+        Ok((connection, guard))
+    }
+
+    /// Closes a connection that is of no use any more.
+    fn settle<T>(&mut self, answer: Result<T, Failure>) -> Result<T, Failure> {
+        match answer {
+            Err(Failure::Disconnected(_)) => self.connection = None,
+            Err(Failure::ReadOnly(_)) => {
+                self.connection = None;
+                self.queue.close_idle();
+            }
+            _ => {}
+        }
+        answer
+    }
+}
+
+#[async_trait]
+impl Session for Lease<'_> {
+    async fn run(&mut self, sql: &Arc<str>, values: &[Value]) -> Result<u64, Failure> {
+        let (connection, guard) = self.parts()?;
+        let answer = guard.bound(connection.run(sql, values)).await;
+        self.settle(answer)
+    }
+
+    async fn rows(&mut self, sql: &Arc<str>, values: &[Value]) -> Result<Vec<Row>, Failure> {
+        let (connection, guard) = self.parts()?;
+        let answer = guard.bound(connection.rows(sql, values)).await;
+        self.settle(answer)
+    }
+}
+
+/// What ends a call that the server does not answer.
+struct Guard<'l> {
+    within: Duration,
+    current: Option<&'l mut watch::Receiver<u64>>,
+    term: u64,
+}
+
+impl Guard<'_> {
+    async fn bound<T>(self, call: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        let within = self.within;
+        tokio::select! {
+            biased;
+            answer = call => answer,
+            () = self.term_ends() => {
+                Err(Failure::disconnected("another host is the primary now".to_owned()))
+            }
+            () = tokio::time::sleep(within) => {
+                Err(Failure::disconnected(format!("it did not answer within {} ms", within.as_millis())))
+            }
+        }
+    }
+
+    async fn term_ends(self) {
+        if let Some(current) = self.current
+            && current.wait_for(|current| *current != self.term).await.is_ok()
+        {
+            return;
+        }
+        std::future::pending().await
     }
 }

@@ -12,6 +12,7 @@ mod create;
 mod create_at;
 mod drop;
 mod harness;
+mod hosts;
 mod idempotency;
 mod model;
 mod network;
@@ -43,7 +44,13 @@ fn main() {
                 (true, false) => &[network::TESTS, opening::TESTS, plans::TESTS],
                 (false, _) => &[],
             };
-            let all = suites.into_iter().chain(of_servers.iter().copied()).flatten();
+            let of_hosts: &[_] = if backend.name == "postgres" {
+                &[hosts::TESTS]
+            } else {
+                &[]
+            };
+            let of_servers = of_servers.iter().chain(of_hosts).copied();
+            let all = suites.into_iter().chain(of_servers).flatten();
             all.map(move |test| {
                 let backend = backend.clone();
                 Trial::test(format!("{}::{}", backend.name, test.name), move || {

@@ -1,0 +1,107 @@
+//! A PostgreSQL URL of several hosts, as far as one server can show it: a failover takes two (`cargo xtask itest --faults`).
+
+use tokio::task::JoinSet;
+use treeline_core::kinds::Model;
+use treeline_core::{Error, NewEntity, Path};
+use treeline_storage::{Store, StoreOptions};
+
+use crate::harness::{Bed, context, name, refused, tests};
+
+tests! {
+    a_host_that_does_not_answer_is_passed_over_wherever_it_stands,
+    two_hosts_that_both_say_they_are_the_primary_are_refused,
+    hosts_that_do_not_answer_are_named_with_the_mend,
+    a_session_that_may_not_write_is_closed_with_all_that_are_idle,
+}
+
+/// The first of the ports that only the system may use, which nobody does.
+const NOBODY: &str = "127.0.0.1:1";
+
+/// The same URL with more hosts before or after the server's own.
+fn with_hosts(bed: &Bed, before: &str, after: &str) -> StoreOptions {
+    let (account, rest) = bed.options.url.split_once('@').unwrap();
+    let (host, database) = rest.split_once('/').unwrap();
+    StoreOptions {
+        url: format!("{account}@{before}{host}{after}/{database}"),
+        ..bed.options.clone()
+    }
+}
+
+async fn create_model(store: &Store, schema: &Path, text: &str) -> Result<(), Error> {
+    let parent = store.resolve(schema).await?;
+    let new = NewEntity {
+        name: name(text),
+        payload: Model::default(),
+    };
+    store.create(&context(), Some(&parent), new).await.map(drop)
+}
+
+async fn a_host_that_does_not_answer_is_passed_over_wherever_it_stands(bed: Bed) {
+    let schema = bed.schema().await;
+    let after = format!(",{NOBODY}");
+    let before = format!("{NOBODY},");
+    for (text, options) in [
+        ("a", with_hosts(&bed, &before, "")),
+        ("b", with_hosts(&bed, "", &after)),
+    ] {
+        let store = Store::open(options).await.unwrap();
+        create_model(&store, &schema, text).await.unwrap();
+    }
+}
+
+/// One server under two names, which is as good as two of one timeline.
+async fn two_hosts_that_both_say_they_are_the_primary_are_refused(bed: Bed) {
+    let (_wire, url) = bed.through_proxy().await;
+    let (_, other) = url.split_once('@').unwrap();
+    let (other, _) = other.split_once('/').unwrap();
+    let reason = refused(with_hosts(&bed, "", &format!(",{other}"))).await;
+    assert!(
+        reason.contains(other) && reason.contains("both say") && reason.contains("`database`"),
+        "{reason}"
+    );
+}
+
+async fn hosts_that_do_not_answer_are_named_with_the_mend(bed: Bed) {
+    let (account, _) = bed.options.url.split_once('@').unwrap();
+    let options = StoreOptions {
+        url: format!("{account}@{NOBODY},127.0.0.1:2/{}", bed.database()),
+        ..bed.options.clone()
+    };
+    let told = Store::open(options).await.unwrap_err();
+    assert!(matches!(told, Error::ConnectionFailed { .. }), "{told:?}");
+    let told = told.to_string();
+    assert!(
+        told.contains("127.0.0.1:1: ") && told.contains("127.0.0.1:2: ") && told.contains("`database`"),
+        "{told}"
+    );
+}
+
+/// What a server that has become a standby does to sessions that outlive it, if a pooler lets them.
+async fn a_session_that_may_not_write_is_closed_with_all_that_are_idle(bed: Bed) {
+    let schema = bed.schema().await;
+    let store = bed.another_store(|_| {}).await;
+    let database = bed.database();
+    bed.execute(format!(
+        "ALTER DATABASE {database} SET default_transaction_read_only = on"
+    ))
+    .await;
+    bed.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+    .await;
+    let mut readers = JoinSet::new();
+    for _ in 0..4 {
+        let (store, schema) = (store.clone(), schema.clone());
+        readers.spawn(async move { store.resolve(&schema).await.map(drop) });
+    }
+    for read in readers.join_all().await {
+        read.unwrap();
+    }
+    let told = create_model(&store, &schema, "m").await.unwrap_err();
+    assert!(matches!(told, Error::Unavailable { .. }), "{told}");
+    // Said in full: the session that mends it may not write either, unless it asks for that.
+    let mend = format!("ALTER DATABASE {database} RESET default_transaction_read_only");
+    bed.execute(format!("BEGIN READ WRITE; {mend}; COMMIT")).await;
+    create_model(&store, &schema, "m").await.unwrap();
+}
