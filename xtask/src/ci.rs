@@ -130,11 +130,13 @@ fn tests(workspace: &Workspace) -> Result<()> {
     command::run(command.env(server::BINARY_VARIABLE, server::binary(workspace)))
 }
 
-/// Three faults of ten, each where it is felt most. The others take `cargo xtask itest --faults`.
+/// Five faults of eleven, each where it is felt most. The others take `cargo xtask itest --faults`.
 fn faults(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
-    const FAULTS: [(&str, &str); 3] = [
+    const FAULTS: [(&str, &str); 5] = [
+        ("server-dies-at-points", "mariadb"),
         ("server-cut-off", "postgres"),
         ("database-killed", "postgres"),
+        ("primary-failed-over", "postgres"),
         ("disk-full", "sqlite"),
     ];
     for (fault, backend) in FAULTS {
