@@ -77,28 +77,22 @@ impl Turns {
         let Some(names) = &self.0 else {
             return Turn::over(Vec::new(), false);
         };
-        let who: Arc<str> = format!("{operation}, request {}", context.request_id).into();
-        let at_once = Ask::within(Duration::ZERO).by(Arc::clone(&who));
-        if let Ok(guards) = names.lock(at_once, name, new_name).await {
-            count("free");
-            return Turn::over(guards, false);
-        }
+        let ask = Ask::within(names.wait_max).by(format!("{operation}, request {}", context.request_id));
         let begun = Instant::now();
-        let waited = names
-            .lock(Ask::within(names.wait_max).by(who), name, new_name)
-            .await;
-        metrics::histogram!("treeline_local_lock_wait_seconds").record(begun.elapsed().as_secs_f64());
-        match waited {
-            Ok(guards) => {
-                count("waited");
-                Turn::over(guards, true)
+        let (outcome, turn) = match names.lock(ask, name, new_name).await {
+            Ok(guards) if guards.iter().all(|guard| guard.waited().is_none()) => {
+                count("free");
+                return Turn::over(guards, false);
             }
+            Ok(guards) => ("waited", Turn::over(guards, true)),
             Err(timed_out) => {
-                count("timed_out");
                 tracing::debug!(%timed_out, "a write goes on without its turn");
-                Turn::over(Vec::new(), true)
+                ("timed_out", Turn::over(Vec::new(), true))
             }
-        }
+        };
+        metrics::histogram!("treeline_local_lock_wait_seconds").record(begun.elapsed().as_secs_f64());
+        count(outcome);
+        turn
     }
 
     /// Who holds and who waits; none where they are switched off.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::sync::now;
+
 /// How a key is locked. The stronger mode is the greater one.
 ///
 /// ```
@@ -52,7 +54,7 @@ impl Ask {
     /// The same, with what is left of the deadline.
     pub(crate) fn rest(&self, since: Instant) -> Self {
         Self {
-            wait: self.wait.saturating_sub(since.elapsed()),
+            wait: self.wait.saturating_sub(now() - since),
             who: self.who.clone(),
         }
     }

@@ -11,13 +11,13 @@ use std::future::Future;
 use std::ops::Deref;
 use std::panic::Location;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::ask::{Ask, Mode};
 use crate::guard::Guard;
 use crate::names::NameLocks;
 use crate::report::TimedOut;
-use crate::sync::{Mutex, lock, within};
+use crate::sync::{Mutex, lock, now, within};
 
 /// A snapshot, or why there is no newer one.
 pub type Refreshed<T, L> = Result<Arc<Versioned<T>>, RefreshError<<L as Loader<T>>::Error>>;
@@ -160,7 +160,7 @@ impl<T, L: Loader<T>> VersionedCell<T, L> {
         &self,
         ask: impl Into<Ask>,
     ) -> impl Future<Output = Result<CellWriter<'_, T, L>, RefreshError<L::Error>>> {
-        let (ask, site, since) = (ask.into(), Location::caller(), Instant::now());
+        let (ask, site, since) = (ask.into(), Location::caller(), now());
         async move {
             let permit = self
                 .writers
@@ -177,7 +177,7 @@ impl<T, L: Loader<T>> VersionedCell<T, L> {
     }
 
     async fn refresh(&self, ask: Ask, site: &'static Location<'static>) -> Refreshed<T, L> {
-        let since = Instant::now();
+        let since = now();
         let noted = lock(&self.flights).begun;
         let turn = self
             .turns
@@ -197,7 +197,7 @@ impl<T, L: Loader<T>> VersionedCell<T, L> {
             flights.begun
         };
         // A flight that is cut short, by its own deadline or by a cancellation, says nothing about the next one.
-        let outcome = within(ask.rest(since).wait, self.reload()).await;
+        let outcome = within(since, ask.wait, self.reload()).await;
         let outcome = outcome
             .ok_or(RefreshError::Hung { wait: ask.wait })?
             .map_err(Arc::new);

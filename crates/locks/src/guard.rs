@@ -27,11 +27,23 @@ pub struct Guard<'a, K> {
     pub(crate) locks: &'a NameLocks<K>,
     pub(crate) hash: u64,
     pub(crate) id: u64,
+    pub(crate) waited: Option<Duration>,
 }
 
 impl<'a, K> Guard<'a, K> {
     pub(crate) fn new(locks: &'a NameLocks<K>, hash: u64, id: u64) -> Self {
-        Self { locks, hash, id }
+        Self {
+            locks,
+            hash,
+            id,
+            waited: None,
+        }
+    }
+
+    /// How long its asker was in the queue; `None` when the key was free.
+    #[must_use]
+    pub fn waited(&self) -> Option<Duration> {
+        self.waited
     }
 
     /// How long it waited, once it holds the key.

@@ -18,15 +18,16 @@ use crate::ask::{Ask, Mode};
 use crate::guard::Guard;
 use crate::report::{Claimant, Event, Outcome, Report, TimedOut};
 use crate::slot::{Claim, Slot};
-use crate::sync::{MODEL, Mutex, MutexGuard, give_turn, lock, within};
+use crate::sync::{MODEL, Mutex, MutexGuard, lock, now, within};
 
-/// What a shard keeps for its next keys: room in its table, and slots with short queues. More is given back.
+/// For how many keys a shard keeps room in its table. More is given back.
 const SPARE_KEYS: usize = 64;
-const SPARE_SLOTS: usize = 8;
-const SPARE_CLAIMS: usize = 16;
 
 /// A guard, or who holds the key instead.
 pub type Locked<'a, K> = Result<Guard<'a, K>, Box<TimedOut<K>>>;
+
+/// A place in the queue, and since when it waits there, or who holds the key when nobody was to wait.
+type Entered<'a, K> = Result<(Guard<'a, K>, Option<Instant>), Box<Report<K>>>;
 
 /// Fair read and write locks by key. A key takes memory while somebody holds it or waits for it.
 ///
@@ -69,7 +70,6 @@ struct Shard<K>(Mutex<Table<K>>);
 pub(crate) struct Table<K> {
     slots: HashTable<Box<Slot<K>>>,
     next_id: u64,
-    spare: Vec<Box<Slot<K>>>,
 }
 
 impl<K: Hash + Eq + Clone> NameLocks<K> {
@@ -105,7 +105,7 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
     where
         K: Ord,
     {
-        let (ask, site, since) = (ask.into(), Location::caller(), Instant::now());
+        let (ask, site, since) = (ask.into(), Location::caller(), now());
         let mut keys: Vec<(K, Mode)> = keys.into_iter().collect();
         // Equal keys with the stronger mode first: that one stays.
         keys.sort_by(|one, other| one.0.cmp(&other.0).then(other.1.cmp(&one.1)));
@@ -139,96 +139,85 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
         if !self.enabled {
             return Ok(Guard::new(self, 0, 0));
         }
+        let Ask { wait, mut who } = ask;
         let timed_out = |report| {
-            self.tell(mode, Outcome::TimedOut, ask.wait);
-            Box::new(TimedOut {
-                mode,
-                wait: ask.wait,
-                report,
-            })
+            self.tell(mode, Outcome::TimedOut, wait);
+            Box::new(TimedOut { mode, wait, report })
         };
-        let entered = poll_fn(|cx| Poll::Ready(self.enter(key, mode, &ask, site, cx.waker()))).await;
-        let (guard, holds) = entered.map_err(|report| timed_out(*report))?;
-        let mut waited = Duration::ZERO;
-        if !holds {
-            give_turn().await;
-            let served = within(ask.wait, poll_fn(|cx| guard.poll_admitted(cx.waker()))).await;
+        let entered = poll_fn(|cx| {
+            let claimant = Claimant {
+                mode,
+                who: who.take(),
+                site,
+                since: None,
+            };
+            Poll::Ready(self.enter(key, claimant, wait, cx.waker()))
+        });
+        let (mut guard, waits) = entered.await.map_err(|report| timed_out(*report))?;
+        if let Some(since) = waits {
+            // Its waker is in the queue, so that the first look would be one too many.
+            let mut joined = true;
+            let look = poll_fn(|cx| {
+                if std::mem::take(&mut joined) {
+                    return Poll::Pending;
+                }
+                guard.poll_admitted(cx.waker())
+            });
+            let served = within(since, wait, look).await;
             if served.is_none()
                 && let Some(report) = guard.give_up()
             {
                 return Err(timed_out(report));
             }
-            waited = served.unwrap_or(ask.wait);
+            guard.waited = Some(served.unwrap_or(wait));
         }
-        self.tell(mode, Outcome::Locked, waited);
+        self.tell(mode, Outcome::Locked, guard.waited.unwrap_or_default());
         Ok(guard)
     }
 
-    /// Finds or makes the key's slot and joins its queue, in one critical section. Says whether the claim holds.
-    fn enter(
-        &self,
-        key: &K,
-        mode: Mode,
-        ask: &Ask,
-        site: &'static Location<'static>,
-        waker: &Waker,
-    ) -> Result<(Guard<'_, K>, bool), Box<Report<K>>> {
+    /// Finds or makes the key's slot and joins its queue, in one critical section.
+    fn enter(&self, key: &K, claimant: Claimant, wait: Duration, waker: &Waker) -> Entered<'_, K> {
         let hash = self.hasher.hash_one(key);
+        // Made before the critical section, and so dropped after it.
+        let mut claim = Claim {
+            id: 0,
+            claimant,
+            waker: self.checked.then(|| waker.clone()),
+            told: true,
+        };
         let mut table = self.table(hash);
         table.next_id += 1;
-        let Table {
-            slots,
-            next_id: id,
-            spare,
-        } = &mut *table;
-        let guard = || Guard::new(self, hash, *id);
-        let claim = |waker, told| {
-            let claimant = Claimant {
-                mode,
-                who: ask.who.clone(),
-                site,
-                since: None,
-            };
-            Claim {
-                id: *id,
-                claimant,
-                waker,
-                told,
-            }
-        };
-        let mine = || self.checked.then(|| waker.clone());
-        let slot = match slots.entry(hash, |slot| slot.key == *key, |slot| slot.hash) {
+        claim.id = table.next_id;
+        let id = claim.id;
+        let slot = match table.slots.entry(hash, |slot| slot.key == *key, |slot| slot.hash) {
             Entry::Occupied(slot) => slot.into_mut(),
             Entry::Vacant(place) => {
-                let mut slot = match spare.pop() {
-                    Some(slot) => slot,
-                    None => Box::new(Slot::new(key.clone())),
-                };
-                slot.key.clone_from(key);
-                slot.hash = hash;
-                slot.join(claim(mine(), true));
-                place.insert(slot);
-                return Ok((guard(), true));
+                place.insert(Box::new(Slot::new(key.clone(), hash, claim)));
+                return Ok((Guard::new(self, hash, id), None));
             }
         };
         let checked = self.checked && !waker.will_wake(Waker::noop());
         let holder = if checked { slot.held_by(waker) } else { None };
         if let Some(holder) = holder.map(ToString::to_string) {
             drop(table);
+            let Claimant { mode, site, .. } = claim.claimant;
             panic!(
                 "the {mode:?} lock asked for at {site} is held by the task that asks for it: {holder}. \
                  There is no re-entrancy and no upgrade: release it first, or ask at once for all that is needed."
             );
         }
-        let open = slot.is_open(mode);
-        if open {
-            slot.join(claim(mine(), true));
-        } else if ask.wait.is_zero() {
-            return Err(Box::new(Report::of(slot)));
-        } else {
-            slot.join(claim(Some(waker.clone()), false));
+        if !slot.is_open(claim.claimant.mode) {
+            if wait.is_zero() {
+                return Err(Box::new(Report::of(slot)));
+            }
+            // The clock is read only where somebody waits: it would be a fifth of the price of a free key.
+            claim.claimant.since = Some(now());
+            claim.waker.get_or_insert_with(|| waker.clone());
+            claim.told = false;
         }
-        Ok((guard(), open))
+        let since = claim.claimant.since;
+        slot.join(claim);
+        Ok((Guard::new(self, hash, id), since))
     }
 }
 
@@ -273,7 +262,6 @@ impl<K> NameLocks<K> {
         let table = || Table {
             slots: HashTable::new(),
             next_id: 0,
-            spare: Vec::new(),
         };
         Self {
             shards: (0..shards).map(|_| Shard(Mutex::new(table()))).collect(),
@@ -290,13 +278,13 @@ impl<K> NameLocks<K> {
         lock(&self.shards[shard].0)
     }
 
-    /// For how many keys the tables have room, and how many slots are spare.
+    /// For how many keys the tables have room.
     #[cfg(all(test, not(any(loom, shuttle, feature = "disabled"))))]
-    pub(crate) fn kept(&self) -> (usize, usize) {
-        let tables = self.shards.iter().map(|shard| lock(&shard.0));
-        tables.fold((0, 0), |sum, table| {
-            (sum.0 + table.slots.capacity(), sum.1 + table.spare.len())
-        })
+    pub(crate) fn room(&self) -> usize {
+        self.shards
+            .iter()
+            .map(|shard| lock(&shard.0).slots.capacity())
+            .sum()
     }
 
     pub(crate) fn tell(&self, mode: Mode, outcome: Outcome, waited: Duration) {
@@ -315,25 +303,25 @@ impl<K> NameLocks<K> {
         let Ok(mut entry) = table.slots.find_entry(guard.hash, |slot| slot.has(guard.id)) else {
             return;
         };
-        let (claim, woken) = entry.get_mut().leave(guard.id);
-        let slot = if entry.get().is_empty() {
-            Some(entry.remove().0)
+        if let Some((claim, woken)) = entry.get_mut().leave(guard.id) {
+            drop(table);
+            woken.1.into_iter().chain(woken.0).for_each(Waker::wake);
+            self.tell_cancelled(&claim);
         } else {
-            None
-        };
-        let gone = slot.and_then(|slot| table.retire(slot));
-        drop(table);
-        woken.1.into_iter().chain(woken.0).for_each(Waker::wake);
-        if let Some(Claim {
-            claimant,
-            told: false,
-            ..
-        }) = &claim
-        {
-            let waited = claimant.since.map_or(Duration::ZERO, |since| since.elapsed());
+            let (slot, _) = entry.remove();
+            table.give_back();
+            drop(table);
+            self.tell_cancelled(&slot.first);
+        }
+    }
+
+    /// Tells it of a claim that has gone before its asker knew how it ended.
+    fn tell_cancelled(&self, claim: &Claim) {
+        let Claim { claimant, told, .. } = claim;
+        if !told {
+            let waited = claimant.since.map_or(Duration::ZERO, |since| now() - since);
             self.tell(claimant.mode, Outcome::Cancelled, waited);
         }
-        drop((claim, gone));
     }
 }
 
@@ -344,16 +332,11 @@ impl<K> Table<K> {
             .map(|slot| &mut **slot)
     }
 
-    /// Keeps a little memory for the next keys, and hands out what is too much.
-    fn retire(&mut self, slot: Box<Slot<K>>) -> Option<Box<Slot<K>>> {
+    /// Gives the room back that a burst of keys has left.
+    fn give_back(&mut self) {
         if self.slots.capacity() > SPARE_KEYS && self.slots.len() * 8 < self.slots.capacity() {
             self.slots.shrink_to(self.slots.len() * 2, |slot| slot.hash);
         }
-        if self.spare.len() == SPARE_SLOTS || slot.capacity() > SPARE_CLAIMS {
-            return Some(slot);
-        }
-        self.spare.push(slot);
-        None
     }
 }
 

@@ -5,7 +5,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[cfg(all(test, loom))]
 use loom::sync as source;
@@ -24,46 +24,41 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Lets the other tasks of this thread run once.
-///
-/// A key that is taken is often free after that, and a timer is dear. A model checker gets no such second look: it
-/// would hide a lost wake-up.
-pub(crate) async fn give_turn() {
-    let mut gave = MODEL;
-    poll_fn(|cx| {
-        if std::mem::replace(&mut gave, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await
+/// The clock of the timers, so that a deadline and what is said of it agree.
+pub(crate) fn now() -> Instant {
+    tokio_time::time::Instant::now().into_std()
 }
 
-/// The future's output, or `None` when the time is up first. Sets the timer when it has to.
-pub(crate) async fn within<F: Future>(wait: Duration, future: F) -> Option<F::Output> {
+/// The future's output, or `None` when the time is up first. Sets the timer when it has to: it is dear, and too large
+/// to lie in every future.
+pub(crate) async fn within<F: Future>(since: Instant, wait: Duration, future: F) -> Option<F::Output> {
     let (mut future, mut timer) = (pin!(future), None);
-    poll_fn(|cx| match future.as_mut().poll(cx) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => timer
-            .get_or_insert_with(|| Box::pin(sleep(wait)))
-            .as_mut()
-            .poll(cx)
-            .map(|()| None),
+    poll_fn(|cx| {
+        if let Poll::Ready(output) = future.as_mut().poll(cx) {
+            return Poll::Ready(Some(output));
+        }
+        let timer = timer.get_or_insert_with(|| Box::pin(sleep(since, wait)));
+        timer.as_mut().poll(cx).map(|()| None)
     })
     .await
 }
 
 #[cfg(not(all(test, any(loom, shuttle))))]
-use tokio_time::time::sleep;
+fn sleep(since: Instant, wait: Duration) -> tokio_time::time::Sleep {
+    let end = since.checked_add(wait);
+    end.map_or_else(
+        || tokio_time::time::sleep(wait),
+        |end| tokio_time::time::sleep_until(end.into()),
+    )
+}
 
 #[cfg(all(test, loom))]
-async fn sleep(_: Duration) {
+async fn sleep(_: Instant, _: Duration) {
     std::future::pending().await
 }
 
 #[cfg(all(test, shuttle))]
-async fn sleep(wait: Duration) {
+async fn sleep(_: Instant, wait: Duration) {
     use shuttle::rand::Rng as _;
     if wait > Duration::MAX / 2 || !shuttle::rand::thread_rng().gen_bool(0.3) {
         std::future::pending().await

@@ -68,7 +68,7 @@ async fn use_once(locks: &NameLocks<String>, name: &String, moment: u8) {
     assert!(waiter.as_mut().poll(&mut cx).is_pending());
     match moment {
         0 => {}
-        1 => assert!(waiter.as_mut().poll(&mut cx).is_pending(), "with its timer set"),
+        1 => assert!(waiter.as_mut().poll(&mut cx).is_pending(), "it looks twice"),
         2 => drop(holder),
         _ => {
             drop(holder);

@@ -33,17 +33,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         edits: &[(
             "names.rs",
             LEAVE,
-            "if entry.get_mut().give_up(guard.id) {\n return;\n }\n let (claim, woken) = entry.get_mut().leave(guard.id);",
+            "if entry.get_mut().give_up(guard.id) {\n return;\n }\n if let Some((claim, woken)) = entry.get_mut().leave(guard.id) {",
         )],
     },
     Mutant {
         name: "hand-off-forgotten",
         says: "a waiter that is served, and goes before it looks, keeps the key",
         edits: &[(
-            "slot.rs",
-            "        let gone = self.claims.remove(index);",
-            "        if index < self.admitted && !self.claims[index].told {\n            return (None, woken);\n        }\n        \
-             let gone = self.claims.remove(index);",
+            "names.rs",
+            LEAVE,
+            "if entry.get().first.id == guard.id && !entry.get().first.told {\n return;\n }\n if let Some((claim, woken)) = entry.get_mut().leave(guard.id) {",
         )],
     },
     Mutant {
@@ -51,9 +50,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         says: "the entry goes in a second critical section, which does not look again",
         edits: &[(
             "names.rs",
-            "        let slot = if entry.get().is_empty() {\n            Some(entry.remove().0)",
-            "        let slot = if entry.get().is_empty() {\n            let gone: *const Slot<K> = &raw const **entry.get();\n            drop(table);\n            table = self.table(guard.hash);\n            \
-             table.slots.find_entry(guard.hash, |slot| std::ptr::eq(&raw const **slot, gone)).ok().map(|entry| entry.remove().0)",
+            "            let (slot, _) = entry.remove();",
+            "            let gone: *const Slot<K> = &raw const **entry.get();\n            drop(table);\n            table = self.table(guard.hash);\n            \
+             let same = |slot: &Box<Slot<K>>| std::ptr::eq(&raw const **slot, gone);\n            \
+             let Ok(entry) = table.slots.find_entry(guard.hash, same) else {\n return;\n };\n            let (slot, _) = entry.remove();",
         )],
     },
     Mutant {
@@ -70,8 +70,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         says: "a reader is let in beside a writer",
         edits: &[(
             "slot.rs",
-            "(mode == Mode::Read && held == Some(Mode::Read))",
-            "(mode == Mode::Read && held.is_some())",
+            "mode == Mode::Read && self.first.claimant.mode == Mode::Read",
+            "mode == Mode::Read",
         )],
     },
     Mutant {
@@ -80,20 +80,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         edits: &[
             (
                 "slot.rs",
-                "self.admitted == self.claims.len() && self.shares(mode)",
+                "self.sharing == self.rest.len() && self.shares(mode)",
                 "self.shares(mode)",
             ),
             (
                 "slot.rs",
-                "        self.admitted += usize::from(self.is_open(claim.claimant.mode));\n        self.claims.push_back(claim);",
+                "        self.rest.push_back(claim);",
                 "        let open = self.is_open(claim.claimant.mode);\n        \
-                 self.claims.insert(if open { self.admitted } else { self.claims.len() }, claim);\n        \
-                 self.admitted += usize::from(open);",
+                 self.rest.insert(if open { self.sharing - 1 } else { self.rest.len() }, claim);",
             ),
             (
                 "slot.rs",
-                "self.claims.binary_search_by_key(&id, |claim| claim.id).ok()",
-                "self.claims.iter().position(|claim| claim.id == id)",
+                "self.rest.binary_search_by_key(&id, |claim| claim.id).ok()",
+                "self.rest.iter().position(|claim| claim.id == id)",
             ),
         ],
     },
@@ -113,8 +112,37 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         says: "a waiter that goes does not let those behind it move up",
         edits: &[(
             "slot.rs",
-            "        self.admitted -= usize::from(index < self.admitted);",
-            "        if index >= self.admitted {\n            return (gone, woken);\n        }\n        self.admitted -= 1;",
+            "            self.sharing -= usize::from(index < self.sharing);\n",
+            "            if index >= self.sharing {\n                return self.rest.remove(index).map(|gone| (gone, woken));\n            }\n            \
+             self.sharing -= 1;\n",
+        )],
+    },
+    Mutant {
+        name: "heir-not-woken",
+        says: "who becomes the first is not told",
+        edits: &[("slot.rs", "woken.0 = next.wake();", "next.wake();")],
+    },
+    Mutant {
+        name: "heir-still-counted",
+        says: "a reader that becomes the first is counted among the others too",
+        edits: &[("slot.rs", "                self.sharing -= 1;\n", "")],
+    },
+    Mutant {
+        name: "joins-without-waker",
+        says: "a request joins the queue and leaves its waker for its next look",
+        edits: &[(
+            "names.rs",
+            "            claim.waker.get_or_insert_with(|| waker.clone());\n",
+            "            claim.waker = None;\n",
+        )],
+    },
+    Mutant {
+        name: "wait-unsaid",
+        says: "a guard does not know that its asker waited",
+        edits: &[(
+            "names.rs",
+            "guard.waited = Some(served.unwrap_or(wait));",
+            "let _ = served;",
         )],
     },
     Mutant {
@@ -147,11 +175,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "zero-waits",
         says: "a deadline of zero joins the queue",
-        edits: &[(
-            "names.rs",
-            "} else if ask.wait.is_zero() {",
-            "} else if ask.wait == Duration::MAX {",
-        )],
+        edits: &[("names.rs", "if wait.is_zero() {", "if wait == Duration::MAX {")],
     },
     Mutant {
         name: "unsorted-keys",
@@ -179,7 +203,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "told-twice",
         says: "a deadline that passes is heard as a cancellation too",
-        edits: &[("slot.rs", "        self.claims[index].told = true;\n", "")],
+        edits: &[(
+            "slot.rs",
+            "        claim.told = true;\n        !holds",
+            "        !holds",
+        )],
     },
     Mutant {
         name: "re-entrancy-unseen",
@@ -265,8 +293,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         says: "the deadline covers the queue and not the loader",
         edits: &[(
             "cell.rs",
-            "within(ask.rest(since).wait, self.reload())",
-            "within(std::time::Duration::MAX, self.reload())",
+            "within(since, ask.wait, self.reload())",
+            "within(since, Duration::MAX, self.reload())",
         )],
     },
     Mutant {
@@ -290,4 +318,4 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ];
 
 /// What a guard does in its drop.
-const LEAVE: &str = "let (claim, woken) = entry.get_mut().leave(guard.id);";
+const LEAVE: &str = "if let Some((claim, woken)) = entry.get_mut().leave(guard.id) {";

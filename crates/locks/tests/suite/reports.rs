@@ -113,6 +113,17 @@ async fn the_listener_hears_how_each_request_ended_once() {
 }
 
 #[tokio::test]
+async fn a_guard_says_whether_its_asker_waited() {
+    let locks = NameLocks::new();
+    let free = now(locks.write(&1, LONG)).unwrap();
+    let mut waits = Polled::new(locks.write(&1, LONG));
+    waits.waits();
+    assert_eq!(free.waited(), None);
+    drop(free);
+    assert!(waits.is_served().unwrap().waited().is_some());
+}
+
+#[tokio::test]
 async fn debug_texts_are_short() {
     let locks = NameLocks::new();
     let guard = locks.write(&1, LONG).await;
