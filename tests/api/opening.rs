@@ -48,7 +48,7 @@ async fn a_file_that_may_only_be_read_is_not_served() -> Result<()> {
     };
     command
         .args(SERVE)
-        .env("TREELINE_DATABASE", bed.database_url())
+        .env("TREELINE_DATABASE", bed.database_url(0))
         .env("TREELINE_DATA_DIR", &data);
     let mut command = tokio::process::Command::from(command);
     let ended = tokio::time::timeout(Duration::from_secs(60), command.kill_on_drop(true).output()).await;

@@ -26,7 +26,44 @@ pub(crate) trait Connection: Session + fmt::Debug + 'static {
 
     /// The connection as the protocols see it.
     fn session(&mut self) -> &mut dyn Session;
+
+    /// How its transactions begin and end.
+    fn frame(&self) -> &'static Frame;
 }
+
+/// What stands around the statements of a transaction that writes.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) begin: &'static str,
+    /// Fails if the transaction that was begun is there no more, in whatever way it has ended.
+    pub(crate) require_intact: Option<&'static str>,
+    pub(crate) commit: &'static str,
+    pub(crate) roll_back: &'static str,
+}
+
+impl Frame {
+    const fn plain(dialect: &Dialect) -> Frame {
+        Frame {
+            begin: dialect.begin_write,
+            require_intact: None,
+            commit: "COMMIT",
+            roll_back: "ROLLBACK",
+        }
+    }
+}
+
+static POSTGRES_FRAME: Frame = Frame::plain(&postgres::POSTGRES);
+static MYSQL_FRAME: Frame = Frame::plain(&mysql::MYSQL);
+
+/// A transaction that a node of a cluster ends in favour of another node's does not always say so to the statement that
+/// comes next, which then runs as if it were the first (ADR 0013). So what comes next must not be committed by itself,
+/// and a savepoint, which lives as long as its transaction, must still be there before the commit.
+static GALERA_FRAME: Frame = Frame {
+    begin: "SET autocommit = 0; START TRANSACTION; SAVEPOINT begun",
+    require_intact: Some("RELEASE SAVEPOINT begun"),
+    commit: "COMMIT; SET autocommit = 1",
+    roll_back: "ROLLBACK; SET autocommit = 1",
+};
 
 /// Where to connect to, and as whom.
 #[derive(Clone)]
@@ -60,7 +97,10 @@ impl Connector {
                     .connect()
                     .await
                     .map_err(|error| refused(&error, postgres::classify))?;
-                let mut session = Postgres { connection };
+                let mut session = Postgres {
+                    connection,
+                    frame: &POSTGRES_FRAME,
+                };
                 session.set(&postgres_settings(options)).await?;
                 Ok(Box::new(session))
             }
@@ -69,17 +109,15 @@ impl Connector {
                     .connect()
                     .await
                     .map_err(|error| refused(&error, mysql::classify))?;
-                let mut session = MySql { connection };
-                let version: Arc<str> = Arc::from("SELECT VERSION()");
-                let mut rows = session.rows(&version, &[]).await?;
-                let version = rows
-                    .first_mut()
-                    .map(|row| row.text(0))
-                    .transpose()?
-                    .unwrap_or_default();
-                session
-                    .set(&mysql_settings(options, version.contains("MariaDB")))
-                    .await?;
+                let mut session = MySql {
+                    connection,
+                    frame: &MYSQL_FRAME,
+                };
+                let flavour = Flavour::of(&mut session).await?;
+                if flavour == Flavour::Galera && !mutant("m-intact") {
+                    session.frame = &GALERA_FRAME;
+                }
+                session.set(&mysql_settings(options, flavour)).await?;
                 Ok(Box::new(session))
             }
         }
@@ -136,9 +174,45 @@ fn postgres_settings(options: &NetworkOptions) -> String {
     )
 }
 
+/// Which of the servers that speak MySQL's protocol it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flavour {
+    MySql,
+    MariaDb,
+    /// MariaDB as a node of a Galera cluster.
+    Galera,
+}
+
+impl Flavour {
+    /// Asks in a way that a node without its cluster answers too.
+    pub(crate) async fn of(session: &mut dyn Session) -> Result<Flavour, Failure> {
+        let variables = Arc::from("SHOW VARIABLES WHERE Variable_name IN ('version', 'wsrep_on')");
+        let mut flavour = Flavour::MySql;
+        // In the order of their names.
+        for mut row in session.rows(&variables, &[]).await? {
+            match (row.text(0)?.as_str(), row.text(1)?.as_str()) {
+                ("version", version) if version.contains("MariaDB") => flavour = Flavour::MariaDb,
+                ("wsrep_on", "ON") if flavour == Flavour::MariaDb => flavour = Flavour::Galera,
+                ("wsrep_on", "ON") => {
+                    let refused =
+                        "of several primaries, those of MariaDB with Galera are supported; these are others";
+                    return Err(Failure::Refused(refused.to_owned()));
+                }
+                _ => {}
+            }
+        }
+        Ok(flavour)
+    }
+}
+
 /// The lock bound is in whole seconds there. The default isolation keeps the first read's snapshot, and would miss a
 /// child that was committed while its parent's lock was waited for.
-fn mysql_settings(options: &NetworkOptions, mariadb: bool) -> String {
+///
+/// A node of a cluster applies what the others have committed a little later than they answer it. So each read outside
+/// a transaction, and each begin of one, waits until everything is there that was committed anywhere before
+/// (`wsrep_sync_wait = 1`); what a transaction then reads is never older. And a node that has lost its cluster refuses
+/// to read, whatever its own default is.
+fn mysql_settings(options: &NetworkOptions, flavour: Flavour) -> String {
     let lock = if mutant("m-unbounded-wait") {
         86_400
     } else {
@@ -155,16 +229,21 @@ fn mysql_settings(options: &NetworkOptions, mariadb: bool) -> String {
     } else {
         "READ COMMITTED"
     };
-    let own = if mariadb {
-        format!(
-            "max_statement_time = {}, idle_transaction_timeout = {silent}, idle_write_transaction_timeout = {silent}",
+    let cluster = match flavour {
+        Flavour::MySql | Flavour::MariaDb => "",
+        Flavour::Galera if mutant("m-sync-wait") => ", wsrep_sync_wait = 0",
+        Flavour::Galera => ", wsrep_sync_wait = 1, wsrep_dirty_reads = OFF",
+    };
+    let own = match flavour {
+        Flavour::MariaDb | Flavour::Galera => format!(
+            "max_statement_time = {}, idle_transaction_timeout = {silent}, \
+             idle_write_transaction_timeout = {silent}{cluster}",
             statement.div_ceil(1_000)
-        )
-    } else {
-        format!(
+        ),
+        Flavour::MySql => format!(
             "max_execution_time = {statement}, wait_timeout = {}",
             options.idle_max.as_secs().max(silent) + 1
-        )
+        ),
     };
     format!(
         "SET SESSION TRANSACTION ISOLATION LEVEL {isolation};
@@ -195,6 +274,7 @@ macro_rules! session {
         #[derive(Debug)]
         struct $session {
             connection: $connection,
+            frame: &'static Frame,
         }
 
         impl $session {
@@ -217,6 +297,10 @@ macro_rules! session {
 
             fn session(&mut self) -> &mut dyn Session {
                 self
+            }
+
+            fn frame(&self) -> &'static Frame {
+                self.frame
             }
         }
 

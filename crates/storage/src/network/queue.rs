@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-use super::{Connection, NetworkOptions};
+use super::{Connection, Frame, NetworkOptions};
 use crate::failure::Failure;
 use crate::session::Session;
 
@@ -110,6 +110,10 @@ impl Lease<'_> {
 
     pub(super) async fn control(&mut self, sql: &'static str) -> Result<(), Failure> {
         self.connection().control(sql).await
+    }
+
+    pub(super) fn frame(&mut self) -> &'static Frame {
+        self.connection().frame()
     }
 
     pub(super) fn give_back(mut self) {

@@ -8,6 +8,7 @@
     reason = "a suite: what cannot be unwrapped has failed its test"
 )]
 
+mod cluster;
 mod create;
 mod drop;
 mod harness;
@@ -41,7 +42,13 @@ fn main() {
                 (true, false) => &[network::TESTS, opening::TESTS, plans::TESTS],
                 (false, _) => &[],
             };
-            let all = suites.into_iter().chain(of_servers.iter().copied()).flatten();
+            let of_clusters: &[_] = if backend.is_cluster() {
+                &[cluster::TESTS]
+            } else {
+                &[]
+            };
+            let of_servers = of_servers.iter().chain(of_clusters).copied();
+            let all = suites.into_iter().chain(of_servers).flatten();
             all.map(move |test| {
                 let backend = backend.clone();
                 Trial::test(format!("{}::{}", backend.name, test.name), move || {
