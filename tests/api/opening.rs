@@ -48,7 +48,7 @@ async fn a_file_that_may_only_be_read_is_not_served() -> Result<()> {
     };
     command
         .args(SERVE)
-        .env("TREELINE_DATABASE", bed.database_url())
+        .env("TREELINE_DATABASE", bed.database_url(0))
         .env("TREELINE_DATA_DIR", &data);
     let mut command = tokio::process::Command::from(command);
     let ended = tokio::time::timeout(Duration::from_secs(60), command.kill_on_drop(true).output()).await;
@@ -80,7 +80,7 @@ async fn a_list_of_hosts_that_cannot_be_used_ends_the_start_with_the_key_and_the
         ("mysql://u:s3cret@h1,h2/d", "names one host"),
         ("mariadb://u:s3cret@h1,h2/d", "names one host"),
     ] {
-        let bed = Bed::of(binary()?, Some(url.to_owned()))?;
+        let bed = Bed::of(binary()?, vec![url.to_owned()])?;
         let ended = bed.run(&SERVE).await?;
         let text = ended.text();
         ensure!(ended.code == Some(1), "{url}: {:?}: {text}", ended.code);

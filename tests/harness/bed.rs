@@ -31,8 +31,8 @@ const COMMAND_WITHIN: Duration = Duration::from_secs(60);
 pub struct Bed {
     directory: TempDir,
     binary: PathBuf,
-    /// The URL of the database; a file of the bed's own unless the test brought one.
-    database: String,
+    /// The URL of the database, a file of the bed's own unless the test brought one; of a cluster, one a node.
+    databases: Vec<String>,
     /// What the servers are told beyond their arguments; commands are not.
     variables: Vec<(String, String)>,
     /// Where servers run, if not as processes.
@@ -82,20 +82,21 @@ pub fn binary() -> Result<PathBuf> {
 impl Bed {
     /// An empty bed. Fails where no binary is named.
     pub fn new() -> Result<Bed> {
-        Bed::of(binary()?, None)
+        Bed::of(binary()?, Vec::new())
     }
 
-    /// An empty bed for another build of the server, on a database that lies elsewhere if a URL is given.
-    pub fn of(binary: PathBuf, database: Option<String>) -> Result<Bed> {
+    /// An empty bed for another build of the server, on a database that lies elsewhere if URLs are given: several are
+    /// of the nodes of one cluster.
+    pub fn of(binary: PathBuf, mut databases: Vec<String>) -> Result<Bed> {
         let directory = tempfile::Builder::new().prefix("treeline-test-").tempdir()?;
-        let database = database.unwrap_or_else(|| {
+        if databases.is_empty() {
             let file = directory.path().join(DATABASE_FILE);
-            format!("sqlite:{}", file.display())
-        });
+            databases.push(format!("sqlite:{}", file.display()));
+        }
         let mut bed = Bed {
             directory,
             binary,
-            database,
+            databases,
             variables: Vec::new(),
             containers: Containers::from_environment()?,
         };
@@ -121,9 +122,15 @@ impl Bed {
         self.path(DATABASE_FILE)
     }
 
-    /// The URL of the database that all servers of this bed share.
-    pub fn database_url(&self) -> &str {
-        &self.database
+    /// The URL by which a server of this bed reaches the database that all share. Those with even numbers and those with
+    /// odd ones do so at different nodes where it is a cluster of two.
+    pub fn database_url(&self, server: usize) -> &str {
+        &self.databases[server % self.databases.len()]
+    }
+
+    /// At how many nodes the database can be written to.
+    pub fn nodes(&self) -> usize {
+        self.databases.len()
     }
 
     /// Something of this test's own.
@@ -216,7 +223,7 @@ impl Bed {
 
     /// Runs a command of the binary on the shared database to its end.
     pub async fn run(&self, arguments: &[&str]) -> Result<Outcome> {
-        self.run_on(&self.database, arguments).await
+        self.run_on(self.database_url(0), arguments).await
     }
 
     /// The same on another database.
@@ -247,7 +254,14 @@ impl Bed {
 
     /// Every row of the database, damaged or not.
     pub async fn rows(&self) -> Result<Rows> {
-        let outcome = self.run(&["check", "--dump"]).await?;
+        self.rows_at(0).await
+    }
+
+    /// The same as a server with this number would see them.
+    pub async fn rows_at(&self, server: usize) -> Result<Rows> {
+        let outcome = self
+            .run(&["check", "--dump", "--database", self.database_url(server)])
+            .await?;
         Rows::parse(&outcome.stdout)
             .with_context(|| format!("`treeline check --dump` said:\n{}", outcome.text()))
     }
@@ -318,7 +332,7 @@ impl Bed {
         }
         command
             .args(arguments)
-            .env("TREELINE_DATABASE", &self.database)
+            .env("TREELINE_DATABASE", self.database_url(0))
             .env("TREELINE_DATA_DIR", self.path("data"))
             .current_dir(self.root())
             .stdin(Stdio::null())

@@ -102,7 +102,7 @@ const HELD: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name
 /// Whoever names nothing but a standby is told so.
 async fn refuses_the_standby_alone(fleet: &Fleet<'_>, address: &str) -> Result<()> {
     let bed = fleet.bed();
-    let parts = bed.database_url().split_once('@');
+    let parts = bed.database_url(0).split_once('@');
     let (account, rest) = parts.context("the URL has no account")?;
     let (_, database) = rest.split_once('/').context("the URL has no database")?;
     let url = format!("{account}@{address}/{database}");

@@ -142,6 +142,7 @@ impl<'b> Fleet<'b> {
             .map_or(0, |fault| fault.clock_skew_ms(number))
             .to_string();
         let mut arguments = ARGUMENTS.to_vec();
+        arguments.extend(["--database", self.bed.database_url(number)]);
         if skew != "0" {
             arguments.extend(["--test-clock-skew-ms", &skew]);
         }

@@ -164,7 +164,7 @@ fn bed(options: &Options) -> Result<Bed> {
     let binary = std::env::var_os(BINARY_VARIABLE).with_context(|| {
         format!("{BINARY_VARIABLE} names no server; `cargo xtask itest --history` sets it")
     })?;
-    let mut bed = Bed::of(std::path::absolute(binary)?, options.database_url()?)?;
+    let mut bed = Bed::of(std::path::absolute(binary)?, options.database_urls()?)?;
     if let Ok(mutants) = std::env::var(MUTANTS_VARIABLE)
         && !mutants.is_empty()
     {

@@ -66,17 +66,20 @@ impl Options {
         Ok(options)
     }
 
-    /// Where the database is; none for a file of the run's own.
-    pub(crate) fn database_url(&self) -> Result<Option<String>> {
+    /// Where the database is, at each node of a cluster; none for a file of the run's own.
+    pub(crate) fn database_urls(&self) -> Result<Vec<String>> {
         if self.backend == "sqlite" {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let variable = format!("TREELINE_TEST_{}_URL", self.backend.to_uppercase());
-        let server = std::env::var(&variable).with_context(|| format!("{variable} is not set"))?;
+        let servers = std::env::var(&variable).with_context(|| format!("{variable} is not set"))?;
         let database = self.database.as_deref().context(USAGE)?;
-        let (server, _) = server
-            .rsplit_once('/')
-            .context("a server's URL ends with a database")?;
-        Ok(Some(format!("{server}/{database}")))
+        let at = |server: &str| {
+            let (server, _) = server
+                .rsplit_once('/')
+                .context("a server's URL ends with a database")?;
+            Ok(format!("{server}/{database}"))
+        };
+        servers.split_whitespace().map(at).collect()
     }
 }

@@ -24,7 +24,7 @@ rows! {
 
 /// A server that looks for unfinished work all the time.
 async fn reconciler(race: &Race) -> Result<Node> {
-    race.start(&["--sweep-interval-ms", "100"]).await
+    race.start(B, &["--sweep-interval-ms", "100"]).await
 }
 
 /// Fails unless every removal that was asked for is done with, one way or the other.
@@ -45,11 +45,11 @@ fn has_file(directory: &Path) -> Result<()> {
 async fn r_drop_1_what_is_dropped_twice_is_dropped_once(race: &mut Race) -> Result<()> {
     let x = race.present("x").await?;
     let a = race.hold(A, &x.drop(), "drop.locked").await?;
-    let mut b = race.meanwhile(B, &x.drop());
-    b.waits().await?;
-    dropped(&a.goes_on().await?, true)?;
-    dropped(&b.answers().await?, false)?;
-    race.facts().await?.was_dropped_once(&x, BY_A)
+    let b = race.meanwhile(B, &x.drop());
+    let (first, of_first, of_second) = race.meet(a, b).await?.in_order();
+    dropped(&of_first, true)?;
+    dropped(&of_second, false)?;
+    race.facts().await?.was_dropped_once(&x, first.principal())
 }
 
 /// The removal is owed and not done. B's create at the same place comes after it, whoever does it.
@@ -112,7 +112,7 @@ async fn r_drop_6_a_removal_goes_on_when_its_claim_has_run_out(race: &mut Race) 
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    let mut doomed = race.start(&["--task-lease-ms", "2000"]).await?;
+    let mut doomed = race.start(A, &["--task-lease-ms", "2000"]).await?;
     let drop = x.drop().at(&name);
     let a = Held::at(&doomed, A, &drop, "purge.claimed").await?;
     doomed.server.kill().await?;

@@ -21,10 +21,9 @@ async fn r_idem_1_a_repeat_waits_for_the_first_and_has_its_answer(race: &mut Rac
     let x = race.place("x").await?;
     let create = x.create().keyed(&race.name("key"));
     let a = race.hold(A, &create, "create.inserted").await?;
-    let mut b = race.meanwhile(B, &create);
-    b.waits().await?;
-    let first = a.goes_on().await?.ok()?.tag()?;
-    let second = b.answers().await?.ok()?.tag()?;
+    let b = race.meanwhile(B, &create);
+    let (_, first, second) = race.meet(a, b).await?.in_order();
+    let (first, second) = (first.ok()?.tag()?, second.ok()?.tag()?);
     ensure!(first == second, "{first} and {second} were answered");
     race.facts().await?.is_the_only_one(&x, BY_A)
 }

@@ -34,14 +34,17 @@ pub(crate) enum Backend {
     Postgres,
     MariaDb,
     MySql,
+    /// A cluster of two MariaDB nodes, each server at its own.
+    Galera,
 }
 
 impl Backend {
-    pub(crate) const ALL: [Backend; 4] = [
+    pub(crate) const ALL: [Backend; 5] = [
         Backend::Sqlite,
         Backend::Postgres,
         Backend::MariaDb,
         Backend::MySql,
+        Backend::Galera,
     ];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -50,6 +53,7 @@ impl Backend {
             Backend::Postgres => "postgres",
             Backend::MariaDb => "mariadb",
             Backend::MySql => "mysql",
+            Backend::Galera => "galera",
         }
     }
 
@@ -58,9 +62,16 @@ impl Backend {
         matches!(self, Backend::Sqlite)
     }
 
-    /// The URL of the server that takes part; SQLite needs none.
-    fn server(self) -> Option<String> {
-        std::env::var(self.variable()).ok().filter(|url| !url.is_empty())
+    /// Whether each server writes at a node of its own. A row that is locked at one is not locked at the other, so that
+    /// nobody waits, and who commits second is refused.
+    pub(crate) const fn has_two_primaries(self) -> bool {
+        matches!(self, Backend::Galera)
+    }
+
+    /// The URLs of the server that takes part, or of the nodes of its cluster; SQLite needs none.
+    fn servers(self) -> Vec<String> {
+        let urls = std::env::var(self.variable()).unwrap_or_default();
+        urls.split_whitespace().map(str::to_owned).collect()
     }
 
     fn variable(self) -> String {
@@ -81,7 +92,7 @@ pub(crate) struct Lab {
 /// The pairs of one backend.
 struct Pool {
     backend: Backend,
-    server: Option<String>,
+    servers: Vec<String>,
     /// Databases without a pair yet.
     databases: Mutex<Vec<String>>,
     idle: Mutex<Vec<Pair>>,
@@ -113,8 +124,8 @@ impl Lab {
         let databases = words(DATABASES_VARIABLE);
         let mut pools = Vec::new();
         for backend in Backend::ALL {
-            let server = backend.server();
-            if server.is_none() && backend != Backend::Sqlite {
+            let servers = backend.servers();
+            if servers.is_empty() && backend != Backend::Sqlite {
                 eprintln!(
                     "not run: {}, since {} is not set",
                     backend.name(),
@@ -124,7 +135,7 @@ impl Lab {
             }
             pools.push(Pool {
                 backend,
-                server,
+                servers,
                 databases: Mutex::new(databases.clone()),
                 idle: Mutex::default(),
             });
@@ -165,8 +176,13 @@ impl Lab {
                     Err(error)
                 }
             },
-            None => Pair::start(self.bed(pool)?, backend).await,
+            None => self.start(backend).await,
         }
+    }
+
+    /// A new pair, on a database that is empty.
+    pub(crate) async fn start(&self, backend: Backend) -> Result<Pair> {
+        Pair::start(self.bed(self.pool(backend)?)?, backend).await
     }
 
     /// The row is done; the pair waits for the next.
@@ -185,22 +201,22 @@ impl Lab {
     }
 
     fn bed(&self, pool: &Pool) -> Result<Bed> {
-        let url = match &pool.server {
-            None => None,
-            Some(server) => {
-                let database = lock(&pool.databases).pop().with_context(|| {
-                    format!(
-                        "{DATABASES_VARIABLE} names too few databases for {}",
-                        pool.backend.name()
-                    )
-                })?;
+        let mut urls = Vec::new();
+        if !pool.servers.is_empty() {
+            let database = lock(&pool.databases).pop().with_context(|| {
+                format!(
+                    "{DATABASES_VARIABLE} names too few databases for {}",
+                    pool.backend.name()
+                )
+            })?;
+            for server in &pool.servers {
                 let (server, _) = server
                     .rsplit_once('/')
                     .context("a server's URL ends with a database")?;
-                Some(format!("{server}/{database}"))
+                urls.push(format!("{server}/{database}"));
             }
-        };
-        let mut bed = Bed::of(self.binary.clone(), url)?;
+        }
+        let mut bed = Bed::of(self.binary.clone(), urls)?;
         if !self.mutants.is_empty() {
             bed.set_variable("TREELINE_MUTANTS", &self.mutants);
         }

@@ -8,6 +8,7 @@
 mod entity;
 mod holds;
 mod lab;
+mod meet;
 mod pair;
 mod race;
 mod report;
@@ -15,6 +16,7 @@ mod rows;
 mod sent;
 
 mod churn;
+mod cluster;
 mod create;
 mod drops;
 mod idempotency;

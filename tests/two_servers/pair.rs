@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use treeline_tests::{Bed, Hooks, Rows, Server};
+use treeline_tests::{Bed, Hooks, Rows, Server, eventually};
 
 use crate::lab::Backend;
 
@@ -45,9 +45,12 @@ impl Node {
         counts.map(|count| Ok(count.parse::<u64>()?)).sum()
     }
 
-    /// Starts one with more arguments; the last one given counts.
-    pub(crate) async fn start(bed: &Bed, arguments: &[&str]) -> Result<Node> {
+    /// Starts one with this number and more arguments; the last one given counts.
+    pub(crate) async fn start(bed: &Bed, number: usize, arguments: &[&str]) -> Result<Node> {
         let mut all = Vec::new();
+        if !arguments.contains(&"--database") {
+            all.extend(["--database", bed.database_url(number)]);
+        }
         let given = |option: &&str| arguments.contains(option);
         for pair in PATIENT.chunks(2).filter(|pair| !given(&pair[0])) {
             all.extend(pair);
@@ -72,8 +75,9 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) async fn start(bed: Bed, backend: Backend) -> Result<Pair> {
-        // One after the other: the first makes the tables.
-        let nodes = [Node::start(&bed, &[]).await?, Node::start(&bed, &[]).await?];
+        // Both find an empty database and make its tables.
+        let (first, second) = tokio::try_join!(Node::start(&bed, 0, &[]), Node::start(&bed, 1, &[]))?;
+        let nodes = [first, second];
         Ok(Pair {
             backend,
             bed,
@@ -84,9 +88,9 @@ impl Pair {
 
     /// Starts again what the row before has killed.
     pub(crate) async fn revive(&mut self) -> Result<()> {
-        for node in &mut self.nodes {
+        for (number, node) in self.nodes.iter_mut().enumerate() {
             if !node.server.is_alive() {
-                *node = Node::start(&self.bed, &[]).await?;
+                *node = Node::start(&self.bed, number, &[]).await?;
             }
         }
         Ok(())
@@ -107,8 +111,14 @@ impl Pair {
         self.bed.rows().await
     }
 
-    /// Fails if the audit finds anything that it had not found before.
+    /// Fails if the audit finds anything that it had not found before, or if the nodes of a cluster hold different rows.
     pub(crate) async fn check(&mut self) -> Result<()> {
+        for node in 1..self.bed.nodes() {
+            eventually("the nodes hold the same rows", async || {
+                Ok(self.bed.rows().await? == self.bed.rows_at(node).await?)
+            })
+            .await?;
+        }
         let outcome = self.bed.run(&["check"]).await?;
         if outcome.code == Some(0) {
             return Ok(());

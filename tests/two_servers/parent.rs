@@ -2,10 +2,11 @@
 
 use anyhow::{Result, ensure};
 use treeline_core::Kind;
+use treeline_tests::Answer;
 
 use crate::entity::Entity;
-use crate::holds::{BY_A, BY_B};
-use crate::race::{A, B, Race, dropped, parent_is_missing};
+use crate::holds::{BY_A, BY_B, Facts, is_live};
+use crate::race::{A, B, Race, Side, dropped, parent_is_missing};
 use crate::rows::{CHILDREN, LEAVES, PARENTS, rows};
 
 rows! {
@@ -29,12 +30,12 @@ async fn family(race: &mut Race, name: &str) -> Result<(Entity, Entity)> {
     let parent = race.make(kind.parent().unwrap_or(kind), name).await?;
     let child = match kind {
         Kind::ModelVersion => parent.child(kind, "0"),
-        _ => parent.child(kind, race.name("child")),
+        _ => parent.child(kind, race.name(&format!("child_of_{name}"))),
     };
     Ok((parent, child))
 }
 
-fn both_live(facts: &crate::holds::Facts, parent: &Entity, child: &Entity) -> Result<()> {
+fn both_live(facts: &Facts, parent: &Entity, child: &Entity) -> Result<()> {
     let (parent, child) = (facts.live(parent)?, facts.live(child)?);
     ensure!(
         child["parent_id"] == parent["id"],
@@ -54,18 +55,39 @@ async fn r_parent_1_a_parent_that_went_before_the_lock_is_missing(race: &mut Rac
 }
 
 /// The child's shared lock keeps the drop away from the parent; the drop looks for children after its lock, so it
-/// finds the child that was committed meanwhile.
+/// finds the child that was committed meanwhile. On a cluster the drop finishes, and the child has no parent any more.
 async fn r_parent_2_a_plain_drop_waits_for_the_child_and_then_finds_it(race: &mut Race) -> Result<()> {
     let (parent, child) = family(race, "p").await?;
     let a = race.hold(A, &child.create(), "create.parent_locked").await?;
-    let mut b = race.meanwhile(B, &parent.drop_plainly());
-    b.waits().await?;
-    a.goes_on().await?.ok()?;
-    b.answers().await?.refused(409, 1005)?;
-    both_live(&race.facts().await?, &parent, &child)
+    let b = race.meanwhile(B, &parent.drop_plainly());
+    let met = race.meet(a, b).await?;
+    let facts = race.facts().await?;
+    match met.first {
+        A => {
+            met.a.ok()?;
+            met.b.refused(409, 1005)?;
+            both_live(&facts, &parent, &child)
+        }
+        B => {
+            dropped(&met.b, true)?;
+            facts.was_dropped_once(&parent, BY_B)?;
+            has_no_parent(&facts, &met.a, &child)
+        }
+    }
+}
+
+/// The child came too late, and left nothing.
+fn has_no_parent(facts: &Facts, answer: &Answer, child: &Entity) -> Result<()> {
+    let lives = facts.all(child).into_iter().find(|row| is_live(row));
+    ensure!(lives.is_none(), "{lives:?} lives under a dropped parent");
+    parent_is_missing(answer, child.kind)?;
+    facts.never_was(child)
 }
 
 async fn r_parent_3_a_cascade_waits_for_the_child_and_takes_it_along(race: &mut Race) -> Result<()> {
+    if race.backend.has_two_primaries() {
+        return a_cascade_overtakes_the_child(race).await;
+    }
     let (parent, child) = family(race, "p").await?;
     let mut a = race.hold(A, &child.create(), "create.parent_locked").await?;
     let mut b = race.meanwhile(B, &parent.drop());
@@ -77,6 +99,21 @@ async fn r_parent_3_a_cascade_waits_for_the_child_and_takes_it_along(race: &mut 
     let facts = race.facts().await?;
     facts.was_dropped_once(&parent, BY_B)?;
     facts.was_dropped_once(&child, BY_B)
+}
+
+/// The same at two nodes: the drop is through before the child is, at either point.
+async fn a_cascade_overtakes_the_child(race: &mut Race) -> Result<()> {
+    for (name, point) in [("p", "create.parent_locked"), ("q", "create.inserted")] {
+        let (parent, child) = family(race, name).await?;
+        let a = race.hold(A, &child.create(), point).await?;
+        let b = race.meanwhile(B, &parent.drop());
+        let met = race.meet(a, b).await?;
+        dropped(&met.b, true)?;
+        let facts = race.facts().await?;
+        facts.was_dropped_once(&parent, BY_B)?;
+        has_no_parent(&facts, &met.a, &child)?;
+    }
+    Ok(())
 }
 
 async fn r_parent_4_a_child_that_came_before_the_lock_is_found(race: &mut Race) -> Result<()> {
@@ -97,7 +134,7 @@ async fn r_parent_4_a_child_that_came_before_the_lock_is_found(race: &mut Race) 
     Ok(())
 }
 
-/// From the lock to the commit, at every step.
+/// From the lock to the commit, at every step. On a cluster the child is through first, and the drop takes it along.
 async fn r_parent_5_a_child_waits_for_the_drop_and_then_has_no_parent(race: &mut Race) -> Result<()> {
     for (number, point) in ["drop.locked", "drop.children_checked", "drop.written"]
         .into_iter()
@@ -105,23 +142,40 @@ async fn r_parent_5_a_child_waits_for_the_drop_and_then_has_no_parent(race: &mut
     {
         let (parent, child) = family(race, &format!("p{number}")).await?;
         let a = race.hold(A, &parent.drop(), point).await?;
-        let mut b = race.meanwhile(B, &child.create());
-        b.waits().await?;
-        dropped(&a.goes_on().await?, true)?;
-        parent_is_missing(&b.answers().await?, race.kind)?;
+        let b = race.meanwhile(B, &child.create());
+        let met = race.meet(a, b).await?;
+        if point == "drop.locked" {
+            // It looks for children after that, and finds this one.
+            race.none_had_to_be_refused();
+        }
+        dropped(&met.a, true)?;
         let facts = race.facts().await?;
         facts.was_dropped_once(&parent, BY_A)?;
         ensure!(facts.live_under(&parent).is_empty(), "the child lives on");
-        facts.never_was(&child)?;
+        comes_too_late_or_goes_along(&facts, met.first, &met.b, &child)?;
     }
     Ok(())
+}
+
+/// What becomes of something that B makes below what A drops.
+fn comes_too_late_or_goes_along(facts: &Facts, first: Side, made: &Answer, entity: &Entity) -> Result<()> {
+    match first {
+        A => {
+            parent_is_missing(made, entity.kind)?;
+            facts.never_was(entity)
+        }
+        B => {
+            ensure!(made.status == 200, "{}: {}", made.status, made.text);
+            facts.was_dropped_once(entity, BY_A)
+        }
+    }
 }
 
 async fn r_parent_6_a_drop_that_dies_before_its_commit_has_dropped_nothing(race: &mut Race) -> Result<()> {
     let (parent, child) = family(race, "p").await?;
     let a = race.hold(A, &parent.drop(), "drop.written").await?;
     let mut b = race.meanwhile(B, &child.create());
-    b.waits().await?;
+    b.waits_or_is_elsewhere().await?;
     race.kill(A).await?;
     a.ends_cut().await?;
     b.answers().await?.ok()?;
@@ -153,24 +207,25 @@ async fn r_parent_7_a_cascade_holds_everything_below_it(race: &mut Race) -> Resu
     let sixth = schema.child(race.kind, race.name("x5"));
     let fifth = leaves[2].child(Kind::ModelVersion, "4");
     let a = race.hold(A, &schema.drop(), "drop.children_checked").await?;
-    let mut b = race.meanwhile(B, &sixth.create());
-    b.waits().await?;
     let mut link = None;
     if race.kind == Kind::Model {
         let mut linking = race.meanwhile(B, &fifth.create());
-        race.shows_waiting(race.node(B), 2).await?;
-        linking.waits().await?;
+        linking.waits_or_is_elsewhere().await?;
         link = Some(linking);
     }
-    dropped(&a.goes_on().await?, true)?;
-    parent_is_missing(&b.answers().await?, race.kind)?;
-    if let Some(link) = link {
-        link.answers().await?.refused(404, 1003)?;
-        race.facts().await?.never_was(&fifth)?;
+    let waiting = 1 + u64::from(link.is_some());
+    let b = race.meanwhile(B, &sixth.create());
+    if !race.backend.has_two_primaries() {
+        race.shows_waiting(race.node(B), waiting).await?;
     }
+    let met = race.meet(a, b).await?;
+    dropped(&met.a, true)?;
     let facts = race.facts().await?;
     facts.was_dropped_once(&schema, BY_A)?;
-    facts.never_was(&sixth)?;
+    comes_too_late_or_goes_along(&facts, met.first, &met.b, &sixth)?;
+    if let Some(link) = link {
+        comes_too_late_or_goes_along(&facts, met.first, &link.answers().await?, &fifth)?;
+    }
     for leaf in &leaves {
         facts.was_dropped_once(leaf, BY_A)?;
         ensure!(facts.live_under(leaf).is_empty(), "versions live on");
@@ -185,7 +240,7 @@ async fn deep_family(race: &mut Race, name: &str) -> Result<(Entity, Entity, Ent
     race.done(A, &catalog.create()).await?;
     let schema = catalog.child(Kind::Schema, race.name("s"));
     race.done(A, &schema.create()).await?;
-    let fileset = schema.child(Kind::Fileset, race.name("f"));
+    let fileset = schema.child(Kind::Fileset, race.name(&format!("f_of_{name}")));
     Ok((metalake, schema, fileset))
 }
 
@@ -223,11 +278,10 @@ async fn r_parent_9_a_schema_is_dropped_once_by_its_own_drop_or_by_its_metalakes
     race.done(A, &fileset.create()).await?;
     let a = race.hold(A, &metalake.drop(), "drop.children_checked").await?;
     // Once it waits it has resolved the schema; before that, the metalake may be gone by the time that it looks.
-    let mut b = race.meanwhile(B, &schema.drop());
-    b.waits().await?;
-    dropped(&a.goes_on().await?, true)?;
-    let own = b.answers().await?;
-    ensure!(own.status == 200, "{}: {}", own.status, own.text);
+    let b = race.meanwhile(B, &schema.drop());
+    let met = race.meet(a, b).await?;
+    dropped(&met.a, true)?;
+    let own = met.b.ok()?;
     let by = if own.json["dropped"] == true { BY_B } else { BY_A };
     let facts = race.facts().await?;
     facts.was_dropped_once(&metalake, BY_A)?;
@@ -262,11 +316,10 @@ async fn r_parent_10_a_drop_never_acts_on_a_successor_of_the_name(race: &mut Rac
 async fn r_parent_11_a_cascade_holds_every_level_once_it_has_looked(race: &mut Race) -> Result<()> {
     let (metalake, _, fileset) = deep_family(race, "m").await?;
     let a = race.hold(A, &metalake.drop(), "drop.children_checked").await?;
-    let mut b = race.meanwhile(B, &fileset.create());
-    b.waits().await?;
-    dropped(&a.goes_on().await?, true)?;
-    parent_is_missing(&b.answers().await?, race.kind)?;
-    race.facts().await?.never_was(&fileset)?;
+    let b = race.meanwhile(B, &fileset.create());
+    let met = race.meet(a, b).await?;
+    dropped(&met.a, true)?;
+    comes_too_late_or_goes_along(&race.facts().await?, met.first, &met.b, &fileset)?;
     nothing_lives_in(race, &metalake).await
 }
 
@@ -277,13 +330,17 @@ async fn r_parent_12_a_cascade_waits_for_a_create_two_levels_down(race: &mut Rac
     {
         let (metalake, _, fileset) = deep_family(race, &format!("m{number}")).await?;
         let a = race.hold(A, &fileset.create(), point).await?;
-        let mut b = race.meanwhile(B, &metalake.drop());
-        b.waits().await?;
-        a.goes_on().await?.ok()?;
-        dropped(&b.answers().await?, true)?;
+        let b = race.meanwhile(B, &metalake.drop());
+        let met = race.meet(a, b).await?;
+        dropped(&met.b, true)?;
         let facts = race.facts().await?;
-        let rows = facts.all(&fileset);
-        ensure!(rows.iter().all(|row| row["tombstone"] != 0), "{rows:?}");
+        match met.first {
+            A => {
+                met.a.ok()?;
+                facts.was_dropped_once(&fileset, BY_B)?;
+            }
+            B => has_no_parent(&facts, &met.a, &fileset)?,
+        }
         nothing_lives_in(race, &metalake).await?;
     }
     Ok(())

@@ -41,6 +41,8 @@ pub(crate) struct Race {
     /// The entities that others are made in, by kind.
     above: Vec<Entity>,
     armed: Vec<(Hooks, String, String)>,
+    /// Whether a transaction went through that a cluster had to refuse.
+    pub(crate) was_not_refused: bool,
 }
 
 impl Race {
@@ -61,6 +63,7 @@ impl Race {
             ground: Arc::new(Ground { files, provider }),
             above: Vec::new(),
             armed: Vec::new(),
+            was_not_refused: false,
         }
     }
 
@@ -193,9 +196,14 @@ impl Race {
         self.pair.nodes[index].server.kill().await
     }
 
-    /// One more server on the same database, with settings of its own.
-    pub(crate) async fn start(&self, arguments: &[&str]) -> Result<Node> {
-        Node::start(&self.pair.bed, arguments).await
+    /// One more server on the same database, at the node of this side, with settings of its own.
+    pub(crate) async fn start(&self, at: Side, arguments: &[&str]) -> Result<Node> {
+        Node::start(&self.pair.bed, self.index(at), arguments).await
+    }
+
+    /// How the servers of this side reach the database.
+    pub(crate) fn database_url(&self, of: Side) -> &str {
+        self.pair.bed.database_url(self.index(of))
     }
 
     /// How often both servers have run a transaction again so far, after a deadlock most often.
@@ -211,7 +219,8 @@ impl Race {
     /// What must hold after every row, whatever it was about.
     pub(crate) async fn end(&mut self) -> Result<()> {
         self.facts().await?.hold_together(&format!("_{}", self.token))?;
-        self.pair.check().await
+        self.pair.check().await?;
+        self.all_were_refused()
     }
 
     /// Lets go of whatever a row that failed has left held.

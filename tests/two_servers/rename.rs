@@ -1,10 +1,11 @@
 //! Section 4 of the list: names that are given, taken and given up at once.
 
 use anyhow::{Result, ensure};
+use serde_json::Value;
 use treeline_core::Kind;
 
 use crate::entity::Entity;
-use crate::holds::{BY_A, BY_B};
+use crate::holds::{BY_A, BY_B, Facts};
 use crate::race::{A, B, Race, dropped, parent_is_missing};
 use crate::rows::{LEAVES, RENAMED, rows};
 
@@ -32,14 +33,17 @@ async fn two(race: &mut Race) -> Result<(Entity, Entity, Entity)> {
 async fn r_rename_1_the_first_to_write_a_new_name_has_it(race: &mut Race) -> Result<()> {
     let (x, y, z) = two(race).await?;
     let a = race.hold(A, &x.rename(&z), "rename.written").await?;
-    let mut b = race.meanwhile(B, &y.rename(&z));
-    b.waits().await?;
-    let renamed = a.goes_on().await?.ok()?;
-    b.answers().await?.refused(409, 1004)?;
+    let b = race.meanwhile(B, &y.rename(&z));
+    let (winner, renamed, refused) = race.meet(a, b).await?.in_order();
+    refused.refused(409, 1004)?;
+    let (given_up, kept) = match winner {
+        A => (&x, &y),
+        B => (&y, &x),
+    };
     let facts = race.facts().await?;
-    facts.is_as_answered(&z, &renamed)?;
-    facts.is_not_live(&x)?;
-    facts.has_version(&y, 1)
+    facts.is_as_answered(&z, &renamed.ok()?)?;
+    facts.is_not_live(given_up)?;
+    facts.has_version(kept, 1)
 }
 
 async fn r_rename_2_the_first_to_commit_a_new_name_has_it(race: &mut Race) -> Result<()> {
@@ -56,11 +60,10 @@ async fn r_rename_2_the_first_to_commit_a_new_name_has_it(race: &mut Race) -> Re
 async fn r_rename_3_a_rename_and_a_create_of_one_name_do_not_both_win(race: &mut Race) -> Result<()> {
     let (x, y, z) = two(race).await?;
     let a = race.hold(A, &x.rename(&z), "rename.written").await?;
-    let mut b = race.meanwhile(B, &z.create());
-    b.waits().await?;
-    let renamed = a.goes_on().await?.ok()?;
-    b.answers().await?.refused(409, 1004)?;
-    race.facts().await?.is_as_answered(&z, &renamed)?;
+    let b = race.meanwhile(B, &z.create());
+    let (_, won, refused) = race.meet(a, b).await?.in_order();
+    refused.refused(409, 1004)?;
+    race.facts().await?.is_as_answered(&z, &won.ok()?)?;
 
     let w = y.sibling(race.name("w"));
     let a = race.hold(A, &y.rename(&w), "rename.resolved").await?;
@@ -75,10 +78,10 @@ async fn r_rename_3_a_rename_and_a_create_of_one_name_do_not_both_win(race: &mut
 async fn r_rename_4_two_renames_onto_each_other_queue_and_are_both_refused(race: &mut Race) -> Result<()> {
     let (x, y, _) = two(race).await?;
     let a = race.hold(A, &x.rename(&y), "rename.parents_locked").await?;
-    let mut b = race.meanwhile(B, &y.rename(&x));
-    b.waits().await?;
-    a.goes_on().await?.refused(409, 1004)?;
-    b.answers().await?.refused(409, 1004)?;
+    let b = race.meanwhile(B, &y.rename(&x));
+    let met = race.meet(a, b).await?;
+    met.a.refused(409, 1004)?;
+    met.b.refused(409, 1004)?;
     let facts = race.facts().await?;
     facts.has_version(&x, 1)?;
     facts.has_version(&y, 1)
@@ -100,11 +103,21 @@ async fn r_rename_6_a_drop_does_not_follow_a_rename(race: &mut Race) -> Result<(
     let x = race.present("x").await?;
     let z = x.sibling(race.name("z"));
     let a = race.hold(A, &x.rename(&z), "rename.written").await?;
-    let mut b = race.meanwhile(B, &x.drop());
-    b.waits().await?;
-    let renamed = a.goes_on().await?.ok()?;
-    dropped(&b.answers().await?, false)?;
-    race.facts().await?.is_as_answered(&z, &renamed)
+    let b = race.meanwhile(B, &x.drop());
+    let met = race.meet(a, b).await?;
+    let facts = race.facts().await?;
+    match met.first {
+        A => {
+            dropped(&met.b, false)?;
+            facts.is_as_answered(&z, &met.a.ok()?)
+        }
+        B => {
+            dropped(&met.b, true)?;
+            met.a.refused(404, 1003)?;
+            facts.was_dropped_once(&x, BY_B)?;
+            facts.never_was(&z)
+        }
+    }
 }
 
 async fn r_rename_7_a_rename_and_a_cascade_above_it(race: &mut Race) -> Result<()> {
@@ -115,11 +128,14 @@ async fn r_rename_7_a_rename_and_a_cascade_above_it(race: &mut Race) -> Result<(
         let z = x.sibling(race.name("z"));
         race.done(A, &x.create()).await?;
         let a = race.hold(A, &x.rename(&z), point).await?;
-        let mut b = race.meanwhile(B, &schema.drop());
+        let b = race.meanwhile(B, &schema.drop());
         if waits {
-            b.waits().await?;
-            a.goes_on().await?.ok()?;
-            dropped(&b.answers().await?, true)?;
+            let met = race.meet(a, b).await?;
+            dropped(&met.b, true)?;
+            match met.first {
+                A => met.a.ok().map(drop)?,
+                B => met.a.refused(404, 1003)?,
+            }
         } else {
             dropped(&b.finishes().await?, true)?;
             a.goes_on().await?.refused(404, 1003)?;
@@ -139,15 +155,32 @@ async fn r_rename_8_nothing_is_created_under_a_name_that_is_given_up(race: &mut 
     let d = c.sibling(race.name("d"));
     let schema = c.child(Kind::Schema, race.name("s"));
     let a = race.hold(A, &c.rename(&d), "rename.written").await?;
-    let mut b = race.meanwhile(B, &schema.create());
-    b.waits().await?;
-    a.goes_on().await?.ok()?;
-    let refused = b.answers().await?;
-    parent_is_missing(&refused, Kind::Schema)?;
-    ensure!(refused.text.contains(c.name()), "{} names another", refused.text);
+    let b = race.meanwhile(B, &schema.create());
+    let met = race.meet(a, b).await?;
+    met.a.ok()?;
     let facts = race.facts().await?;
-    facts.live(&d)?;
-    facts.never_was(&schema)
+    let catalog = facts.live(&d)?;
+    match met.first {
+        A => {
+            parent_is_missing(&met.b, Kind::Schema)?;
+            let text = met.b.text;
+            ensure!(text.contains(c.name()), "{text} names another");
+            facts.never_was(&schema)
+        }
+        B => {
+            met.b.ok()?;
+            // No key of a child has the parent's name in it.
+            race.none_had_to_be_refused();
+            facts.is_the_only_one(&schema, BY_B)?;
+            is_under(&facts, &schema, catalog)
+        }
+    }
+}
+
+fn is_under(facts: &Facts, schema: &Entity, catalog: &Value) -> Result<()> {
+    let schema = facts.live(schema)?;
+    ensure!(schema["parent_id"] == catalog["id"], "{schema} went elsewhere");
+    Ok(())
 }
 
 async fn r_rename_9_a_rename_waits_for_a_child_and_takes_it_along(race: &mut Race) -> Result<()> {
@@ -155,18 +188,20 @@ async fn r_rename_9_a_rename_waits_for_a_child_and_takes_it_along(race: &mut Rac
     let d = c.sibling(race.name("d"));
     let schema = c.child(Kind::Schema, race.name("s"));
     let a = race.hold(A, &schema.create(), "create.parent_locked").await?;
-    let mut b = race.meanwhile(B, &c.rename(&d));
-    b.waits().await?;
-    a.goes_on().await?.ok()?;
-    b.answers().await?.ok()?;
+    let b = race.meanwhile(B, &c.rename(&d));
+    let met = race.meet(a, b).await?;
+    met.b.ok()?;
+    if met.first == B {
+        parent_is_missing(&met.a, Kind::Schema)?;
+        let facts = race.facts().await?;
+        facts.live(&d)?;
+        return facts.never_was(&schema);
+    }
+    met.a.ok()?;
     race.done(A, &d.child(Kind::Schema, schema.name()).load()).await?;
     let facts = race.facts().await?;
     facts.is_the_only_one(&schema, BY_A)?;
-    ensure!(
-        facts.live(&schema)?["parent_id"] == facts.live(&d)?["id"],
-        "it went elsewhere"
-    );
-    Ok(())
+    is_under(&facts, &schema, facts.live(&d)?)
 }
 
 /// Every reader sees the whole tree under one name, the old or the new, and no row below is touched.

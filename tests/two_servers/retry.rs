@@ -10,7 +10,7 @@ use crate::entity::Entity;
 use crate::holds::BY_A;
 use crate::lab::Backend;
 use crate::race::{A, B, Held, Race, dropped};
-use crate::rows::{CHILDREN, CREATED, LEAVES, Row};
+use crate::rows::{CHILDREN, CREATED, LEAVES, Needs, Row};
 use crate::wire::{Cut, Wire};
 
 /// What a server has heard from its database, by sort.
@@ -26,7 +26,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "r_retry_1_a_commit_of_unknown_outcome_is_answered_with_the_truth",
         kinds: CREATED,
-        needs_server: true,
+        needs: Needs::Server,
         tell: |race| {
             Box::pin(r_retry_1_a_commit_of_unknown_outcome_is_answered_with_the_truth(
                 race,
@@ -36,7 +36,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "r_retry_2_a_deadlock_with_a_stranger_is_run_again_and_counted",
         kinds: LEAVES,
-        needs_server: true,
+        needs: Needs::Server,
         tell: |race| {
             Box::pin(r_retry_2_a_deadlock_with_a_stranger_is_run_again_and_counted(
                 race,
@@ -46,27 +46,27 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "r_retry_3_a_wait_for_a_parent_has_a_bound",
         kinds: CHILDREN,
-        needs_server: false,
+        needs: Needs::Nothing,
         tell: |race| Box::pin(r_retry_3_a_wait_for_a_parent_has_a_bound(race)),
     },
     Row {
         name: "r_retry_4_a_server_that_goes_silent_holds_nobody_up_for_long",
         kinds: CHILDREN,
-        needs_server: true,
+        needs: Needs::Server,
         tell: |race| Box::pin(r_retry_4_a_server_that_goes_silent_holds_nobody_up_for_long(race)),
     },
     Row {
         name: "r_retry_5_a_server_without_a_free_connection_says_not_now",
         kinds: CREATED,
-        needs_server: true,
+        needs: Needs::Server,
         tell: |race| Box::pin(r_retry_5_a_server_without_a_free_connection_says_not_now(race)),
     },
 ];
 
 /// The server finds out whether its commit took effect, and runs it again only if it did not.
 async fn r_retry_1_a_commit_of_unknown_outcome_is_answered_with_the_truth(race: &mut Race) -> Result<()> {
-    let (wire, url) = Wire::to(&race.pair.bed).await?;
-    let server = race.start(&["--database", &url]).await?;
+    let (wire, url) = Wire::to(&race.pair.bed, race.database_url(A)).await?;
+    let server = race.start(A, &["--database", &url]).await?;
     // PostgreSQL takes one statement for an update, and for a create under a parent and without a directory.
     let fuses_updates = race.backend == Backend::Postgres;
     let fuses_creates = fuses_updates && !matches!(race.kind, Kind::Metalake | Kind::Fileset);
@@ -111,8 +111,8 @@ async fn r_retry_1_a_commit_of_unknown_outcome_is_answered_with_the_truth(race: 
 /// deadlock on PostgreSQL, and InnoDB ends who has written least: A, either way, unless the machine is very slow.
 async fn r_retry_2_a_deadlock_with_a_stranger_is_run_again_and_counted(race: &mut Race) -> Result<()> {
     const ATTEMPTS_MAX: usize = 5;
-    // Retries of updates are none of its business.
-    let node = race.start(&["--occ-retries-max", "0"]).await?;
+    // Retries of updates are none of its business. It is where the stranger is: no deadlock spans two nodes.
+    let node = race.start(B, &["--occ-retries-max", "0"]).await?;
     let (mut x, mut z) = (race.present("x").await?, race.spot(race.kind, "z").await?);
     let (before, mut renames) = (node.retries().await?, 0);
     while node.retries().await? == before {
@@ -161,7 +161,8 @@ async fn r_retry_3_a_wait_for_a_parent_has_a_bound(race: &mut Race) -> Result<()
     const BOUND: Duration = Duration::from_secs(2);
     let (parent, child) = family(race).await?;
     let bound = BOUND.as_millis().to_string();
-    let hasty = race.start(&["--operation-ms-max", &bound]).await?;
+    // Where A is: at another node it would not wait.
+    let hasty = race.start(A, &["--operation-ms-max", &bound]).await?;
     let a = race.hold(A, &parent.drop(), "drop.locked").await?;
     let begun = Instant::now();
     let refused = race.meanwhile_on(&hasty, B, &child.create()).answers().await?;
@@ -190,11 +191,11 @@ async fn r_retry_4_a_server_that_goes_silent_holds_nobody_up_for_long(race: &mut
     } else {
         "4000"
     };
-    let silent = race.start(&["--operation-ms-max", bound]).await?;
+    let silent = race.start(A, &["--operation-ms-max", bound]).await?;
     let a = Held::at(&silent, A, &parent.drop(), "drop.locked").await?;
     silent.server.freeze().await?;
     let mut b = race.meanwhile(B, &child.create());
-    b.waits().await?;
+    b.waits_or_is_elsewhere().await?;
     let created = b.answers_within(SUFFERED).await?;
     silent.server.thaw().await?;
     let woken = a.goes_on().await?;
@@ -219,7 +220,7 @@ async fn r_retry_5_a_server_without_a_free_connection_says_not_now(race: &mut Ra
         "--database-acquire-ms-max",
         "500",
     ];
-    let narrow = race.start(&narrow).await?;
+    let narrow = race.start(A, &narrow).await?;
     let a = Held::at(&narrow, A, &x.drop(), "drop.locked").await?;
     let mut client = narrow.server.client();
     for call in [y.load(), y.set("p", "1")] {

@@ -9,16 +9,39 @@ use treeline_core::Kind;
 
 use crate::lab::{Backend, Lab};
 use crate::race::Race;
-use crate::{churn, create, drops, idempotency, in_use, parent, rename, retry, storm, update, version};
+use crate::{
+    churn, cluster, create, drops, idempotency, in_use, parent, rename, retry, storm, update, version,
+};
 
 /// One row of the list.
 pub(crate) struct Row {
     /// The name of its function: the id, then the claim.
     pub(crate) name: &'static str,
     pub(crate) kinds: &'static [Kind],
-    /// Whether it is about the wire to a database server, which SQLite does not have.
-    pub(crate) needs_server: bool,
+    pub(crate) needs: Needs,
     pub(crate) tell: for<'r> fn(&'r mut Race) -> Story<'r>,
+}
+
+/// What a row is about that not every backend has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Nothing,
+    /// The wire to a database server, which SQLite does not have.
+    Server,
+    /// Several nodes of one database.
+    Cluster,
+    /// The same, and a pair that has begun on an empty database just now.
+    EmptyCluster,
+}
+
+impl Needs {
+    const fn has(self, backend: Backend) -> bool {
+        match self {
+            Needs::Nothing => true,
+            Needs::Server => !backend.has_one_writer(),
+            Needs::Cluster | Needs::EmptyCluster => backend.has_two_primaries(),
+        }
+    }
 }
 
 /// A row being told.
@@ -30,7 +53,7 @@ macro_rules! rows {
         pub(crate) const ROWS: &[crate::rows::Row] = &[$(crate::rows::Row {
             name: stringify!($name),
             kinds: $kinds,
-            needs_server: false,
+            needs: crate::rows::Needs::Nothing,
             tell: |race| Box::pin($name(race)),
         }),+];
     };
@@ -73,6 +96,7 @@ fn all() -> impl Iterator<Item = &'static Row> {
         storm::ROWS,
         idempotency::ROWS,
         retry::ROWS,
+        cluster::ROWS,
     ]
     .into_iter()
     .flatten()
@@ -107,13 +131,14 @@ impl fmt::Display for NotBegun {
     }
 }
 
-/// What runs: everything in a soak; otherwise the first server is A, and MySQL and MariaDB take one kind a row in turn.
+/// What runs: everything in a soak; otherwise the first server is A, and MySQL, MariaDB and
+/// Galera take one kind a row in turn.
 /// To show that a row can fail, one kind of it is enough everywhere.
 pub(crate) fn cases(lab: &Lab) -> Vec<Case> {
     let mut cases = Vec::new();
     for backend in lab.backends() {
         for (number, row) in all().enumerate() {
-            if row.needs_server && backend == Backend::Sqlite || !lab.wants(&row.id()) {
+            if !row.needs.has(backend) || !lab.wants(&row.id()) {
                 continue;
             }
             let turn = number + backend as usize;
@@ -151,7 +176,11 @@ impl Case {
 
     /// Tells the row on a pair, and gives the pair back. One that failed may have left anything in the middle.
     pub(crate) async fn run(&self, lab: &Lab) -> Result<()> {
-        let pair = lab.take(self.backend).await.context(NotBegun)?;
+        let pair = match self.row.needs {
+            Needs::EmptyCluster => lab.start(self.backend).await,
+            Needs::Nothing | Needs::Server | Needs::Cluster => lab.take(self.backend).await,
+        };
+        let pair = pair.context(NotBegun)?;
         let mut race = Race::new(pair, self.kind, self.swapped, lab.soak);
         let mut told = (self.row.tell)(&mut race).await;
         if told.is_ok() {

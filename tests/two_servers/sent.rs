@@ -182,6 +182,14 @@ impl Meanwhile {
         Ok(())
     }
 
+    /// It waits for what is held, or is answered where it writes at another node of a cluster, which knows nothing of that.
+    pub(crate) async fn waits_or_is_elsewhere(&mut self) -> Result<()> {
+        if !self.backend.has_two_primaries() {
+            return self.waits().await;
+        }
+        eventually("it is answered", async || Ok(self.task.is_finished())).await
+    }
+
     /// It is answered though another is held.
     pub(crate) async fn finishes(self) -> Result<Answer> {
         within(ANSWER_WITHIN, &self.what, self.task).await

@@ -56,12 +56,12 @@ async fn r_version_1_two_links_get_two_numbers(race: &mut Race) -> Result<()> {
     for point in ["link.written", "link.resolved"] {
         let (model, versions) = model(race, if point == "link.written" { "m1" } else { "m2" }).await?;
         let a = race.hold(A, &versions[0].create(), point).await?;
-        let mut b = race.meanwhile(B, &versions[0].create());
+        let b = race.meanwhile(B, &versions[0].create());
         let (of_a, of_b) = if point == "link.written" {
-            b.waits().await?;
-            a.goes_on().await?.ok()?;
-            b.answers().await?.ok()?;
-            (0, 1)
+            let (first, of_first, of_second) = race.meet(a, b).await?.in_order();
+            of_first.ok()?;
+            of_second.ok()?;
+            if first == A { (0, 1) } else { (1, 0) }
         } else {
             b.finishes().await?.ok()?;
             a.goes_on().await?.ok()?;
@@ -84,10 +84,9 @@ async fn r_version_2_one_alias_goes_to_one_link_and_no_number_is_lost(race: &mut
     let (_, versions) = model(race, "m").await?;
     let link = versions[0].link(&["best"]);
     let a = race.hold(A, &link, "link.written").await?;
-    let mut b = race.meanwhile(B, &link);
-    b.waits().await?;
-    a.goes_on().await?.ok()?;
-    let refused = b.answers().await?;
+    let b = race.meanwhile(B, &link);
+    let (winner, linked, refused) = race.meet(a, b).await?.in_order();
+    linked.ok()?;
     refused.refused(409, 1004)?;
     ensure!(
         refused.exception() == "ModelVersionAliasesAlreadyExistException",
@@ -95,7 +94,7 @@ async fn r_version_2_one_alias_goes_to_one_link_and_no_number_is_lost(race: &mut
         refused.text
     );
     let facts = race.facts().await?;
-    facts.is_the_only_one(&versions[0], BY_A)?;
+    facts.is_the_only_one(&versions[0], winner.principal())?;
     facts.never_was(&versions[1])?;
     is_held_by(&facts, "best", &versions[0])?;
     race.done(B, &versions[1].create()).await?;
@@ -124,13 +123,21 @@ async fn r_version_4_a_version_goes_with_its_model(race: &mut Race) -> Result<()
     let a = race
         .hold(A, &versions[0].link(&["best"]), "link.model_locked")
         .await?;
-    let mut b = race.meanwhile(B, &model.drop());
-    b.waits().await?;
-    a.goes_on().await?.ok()?;
-    dropped(&b.answers().await?, true)?;
+    let b = race.meanwhile(B, &model.drop());
+    let met = race.meet(a, b).await?;
+    dropped(&met.b, true)?;
     let facts = race.facts().await?;
     facts.was_dropped_once(&model, BY_B)?;
-    facts.was_dropped_once(&versions[0], BY_B)?;
+    match met.first {
+        A => {
+            met.a.ok()?;
+            facts.was_dropped_once(&versions[0], BY_B)?;
+        }
+        B => {
+            parent_is_missing(&met.a, race.kind)?;
+            facts.never_was(&versions[0])?;
+        }
+    }
     let left = facts.side_rows("version_aliases", "model_id", facts.all(&model)[0]);
     ensure!(left.is_empty(), "{left:?} are left");
     Ok(())
@@ -139,10 +146,10 @@ async fn r_version_4_a_version_goes_with_its_model(race: &mut Race) -> Result<()
 async fn r_version_5_a_link_and_a_change_of_the_model_both_count(race: &mut Race) -> Result<()> {
     let (model, versions) = model(race, "m").await?;
     let a = race.hold(A, &versions[0].create(), "link.model_locked").await?;
-    let mut b = race.meanwhile(B, &model.set("p", "1"));
-    b.waits().await?;
-    a.goes_on().await?.ok()?;
-    b.answers().await?.ok()?;
+    let b = race.meanwhile(B, &model.set("p", "1"));
+    let met = race.meet(a, b).await?;
+    met.a.ok()?;
+    met.b.ok()?;
     let facts = race.facts().await?;
     facts.has(&model, &[("p", Some("1"))])?;
     facts.has_version(&model, 3)?;
@@ -161,22 +168,26 @@ async fn r_version_6_an_alias_is_moved_to_one_place(race: &mut Race) -> Result<(
 
     let off = versions[1].aliases(&[], &["best"]);
     let a = race.hold(A, &off, "update.written").await?;
-    let mut b = race.meanwhile(B, &off);
-    b.waits().await?;
-    a.goes_on().await?.ok()?;
-    b.answers().await?.ok()?;
+    let b = race.meanwhile(B, &off);
+    let met = race.meet(a, b).await?;
+    met.a.ok()?;
+    met.b.ok()?;
     race.facts().await?.has_version(&versions[1], 2)?;
 
     let a = race
         .hold(A, &versions[2].aliases(&["best"], &[]), "update.written")
         .await?;
-    let mut b = race.meanwhile(B, &versions[3].aliases(&["best"], &[]));
-    b.waits().await?;
-    a.goes_on().await?.ok()?;
-    b.answers().await?.refused(409, 1004)?;
+    let b = race.meanwhile(B, &versions[3].aliases(&["best"], &[]));
+    let (winner, moved, refused) = race.meet(a, b).await?.in_order();
+    moved.ok()?;
+    refused.refused(409, 1004)?;
+    let (holds, has_none) = match winner {
+        A => (&versions[2], &versions[3]),
+        B => (&versions[3], &versions[2]),
+    };
     let facts = race.facts().await?;
-    is_held_by(&facts, "best", &versions[2])?;
-    facts.has_version(&versions[3], 1)
+    is_held_by(&facts, "best", holds)?;
+    facts.has_version(has_none, 1)
 }
 
 /// A move is two requests: the first finds no version any more, and the second finds the alias free.
@@ -186,10 +197,13 @@ async fn r_version_7_an_alias_leaves_a_version_that_is_dropped(race: &mut Race) 
     race.done(A, &versions[1].link(&["best"])).await?;
     race.done(A, &versions[2].create()).await?;
     let a = race.hold(A, &versions[1].drop(), "drop.locked").await?;
-    let mut b = race.meanwhile(B, &versions[1].aliases(&[], &["best"]));
-    b.waits().await?;
-    dropped(&a.goes_on().await?, true)?;
-    b.answers().await?.refused(404, 1003)?;
+    let b = race.meanwhile(B, &versions[1].aliases(&[], &["best"]));
+    let met = race.meet(a, b).await?;
+    dropped(&met.a, true)?;
+    match met.first {
+        A => met.b.refused(404, 1003)?,
+        B => met.b.ok().map(drop)?,
+    }
     let facts = race.facts().await?;
     facts.was_dropped_once(&versions[1], BY_A)?;
     let held = holders(&facts, &model, "best")?;
@@ -203,11 +217,13 @@ async fn r_version_8_a_version_is_dropped_once(race: &mut Race) -> Result<()> {
     race.done(A, &versions[0].create()).await?;
     race.done(A, &versions[1].create()).await?;
     let a = race.hold(A, &versions[1].drop(), "drop.locked").await?;
-    let mut b = race.meanwhile(B, &versions[1].drop());
-    b.waits().await?;
-    dropped(&a.goes_on().await?, true)?;
-    dropped(&b.answers().await?, false)?;
-    race.facts().await?.was_dropped_once(&versions[1], BY_A)
+    let b = race.meanwhile(B, &versions[1].drop());
+    let (first, of_first, of_second) = race.meet(a, b).await?.in_order();
+    dropped(&of_first, true)?;
+    dropped(&of_second, false)?;
+    race.facts()
+        .await?
+        .was_dropped_once(&versions[1], first.principal())
 }
 
 async fn r_version_9_many_links_give_every_number_once(race: &mut Race) -> Result<()> {

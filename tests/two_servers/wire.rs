@@ -66,8 +66,7 @@ impl Heard {
 
 impl Wire {
     /// A wire to the server of a database's URL, and the URL that leads through it.
-    pub(crate) async fn to(bed: &Bed) -> Result<(Wire, String)> {
-        let url = bed.database_url();
+    pub(crate) async fn to(bed: &Bed, url: &str) -> Result<(Wire, String)> {
         let (account, rest) = url.split_once('@').context("the URL names no user")?;
         let (server, database) = rest.split_once('/').context("the URL names no database")?;
         let listener = TcpListener::bind((bed.host(), 0)).await?;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use crate::command;
 
@@ -19,7 +19,10 @@ pub(crate) struct Container {
     pub(crate) keep: bool,
 }
 
-/// The private network of the databases and of servers in containers.
+/// The network that a container stands in unless another is named.
+pub(crate) const USUAL_NETWORK: &str = "bridge";
+
+/// A private network: that of the databases and of servers in containers, or that of the nodes of a cluster.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) name: String,
@@ -51,33 +54,66 @@ impl Container {
         })
     }
 
-    /// Where its database server is, as everybody who may see it is told.
-    pub(crate) fn url(&self, backend: &str) -> Result<String> {
-        const ADDRESS: &str = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
-        let inspect = ["inspect", "--format", ADDRESS, &self.id];
+    /// Where its database server is, in a network that it stands in, as everybody who may see it is told.
+    pub(crate) fn url(&self, backend: &str, network: &str) -> Result<String> {
+        let address = format!("{{{{(index .NetworkSettings.Networks \"{network}\").IPAddress}}}}");
+        let inspect = ["inspect", "--format", &address, &self.id];
         let host = command::output(Command::new("docker").args(inspect))?;
-        let port = if backend == "postgres" { 5432 } else { 3306 };
+        let (scheme, port) = match backend {
+            "postgres" => ("postgres", 5432),
+            "mysql" => ("mysql", 3306),
+            _ => ("mariadb", 3306),
+        };
         let host = host.trim();
-        Ok(format!("{backend}://{ACCOUNT}:{ACCOUNT}@{host}:{port}/{ACCOUNT}"))
+        Ok(format!("{scheme}://{ACCOUNT}:{ACCOUNT}@{host}:{port}/{ACCOUNT}"))
+    }
+
+    /// Joins one more network.
+    pub(crate) fn join(&self, network: &str) -> Result<()> {
+        let connect = ["network", "connect", network, &self.id];
+        command::output(Command::new("docker").args(connect)).map(drop)
     }
 }
 
 impl Network {
+    /// One with addresses that Docker gives.
     pub(crate) fn make(keep: bool) -> Result<Network> {
-        let name = format!("treeline-itest-{}", std::process::id());
-        let create = ["network", "create", "--label", LABEL, &name];
-        command::output(Command::new("docker").args(create))?;
+        Network::create(format!("treeline-itest-{}", std::process::id()), &[], keep)
+    }
+
+    /// One in which a container may ask for its address: its range has to be given. Docker has found a free one for it.
+    pub(crate) fn make_with_addresses(name: &str, keep: bool) -> Result<Network> {
+        let name = format!("treeline-itest-{}-{name}", std::process::id());
+        let found = Network::create(name.clone(), &[], false)?;
+        let range = found.inspect("{{(index .IPAM.Config 0).Subnet}}")?;
+        let gateway = found.gateway.clone();
+        drop(found);
+        Network::create(name, &["--subnet", &range, "--gateway", &gateway], keep)
+    }
+
+    fn create(name: String, options: &[&str], keep: bool) -> Result<Network> {
+        let create = ["network", "create", "--label", LABEL];
+        command::output(Command::new("docker").args(create).args(options).arg(&name))?;
         let mut network = Network {
             name,
             gateway: String::new(),
             keep,
         };
-        let gateway = "{{(index .IPAM.Config 0).Gateway}}";
-        let inspect = ["network", "inspect", "--format", gateway, &network.name];
-        network.gateway = command::output(Command::new("docker").args(inspect))?
-            .trim()
-            .to_owned();
+        network.gateway = network.inspect("{{(index .IPAM.Config 0).Gateway}}")?;
         Ok(network)
+    }
+
+    /// An address of it: the gateway is the first, and those that Docker gives follow it.
+    pub(crate) fn address(&self, number: u8) -> Result<String> {
+        let (range, _) = self.gateway.rsplit_once('.').context("a network has a gateway")?;
+        Ok(format!("{range}.{number}"))
+    }
+
+    fn inspect(&self, format: &str) -> Result<String> {
+        let inspect = ["network", "inspect", "--format", format, &self.name];
+        Ok(command::output(Command::new("docker").args(inspect))?
+            .trim()
+            .to_owned())
     }
 }
 

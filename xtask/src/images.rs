@@ -32,7 +32,7 @@ const IMAGES: &[(&str, &str)] = &[
 ];
 
 /// Asks every command that needs images for the published ones, as `--official` asks this command.
-const SOURCE_VARIABLE: &str = "TREELINE_IMAGES";
+pub(crate) const SOURCE_VARIABLE: &str = "TREELINE_IMAGES";
 
 /// Images of servers that nobody uses are removed at this age: every build of the server makes one.
 const UNUSED_SERVERS: [&str; 4] = ["--filter", "label=treeline=server", "--filter", "until=24h"];

@@ -5,10 +5,12 @@
 //!    (`TREELINE_TEST_<BACKEND>_URL`).
 //! 3. The storage suite runs on all of them, then the rows of `docs/races.md`, and a table of those is printed.
 
+mod cluster;
 mod databases;
 mod faults;
 mod history;
 mod mutants;
+mod node;
 mod pair;
 mod table;
 
@@ -27,7 +29,8 @@ cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--cont
                    [--mutants] [--switch NAME] [--history] [--faults]
                    [--fault NAME]… [--seed N] [--seconds N]
 
-  --backend NAME  only this one of sqlite, postgres, mariadb, mysql
+  --backend NAME  only this one of sqlite, postgres, mariadb, mysql; or galera, a cluster of two MariaDB nodes with a
+                  server at each, which takes part only where it is named
   --without NAME  all but this one; a backend that cannot run fails the command unless it is excluded so
   --race ID       only this row of docs/races.md, such as R-CREATE-1
   --containers    runs the servers in containers too, on the private network of the databases
@@ -45,14 +48,20 @@ cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--cont
   --seed N        what they ask for; random where none is given
   --seconds N     how long they play on each backend";
 
-/// Where the rows are, in the order of the table's columns.
+/// Where the rows are unless something else is asked for, in the order of the table's columns.
 const BACKENDS: [&str; 4] = ["sqlite", "postgres", "mariadb", "mysql"];
+
+/// Two nodes of MariaDB that both accept writes, each server at its own; only if it is named.
+const GALERA: &str = "galera";
 
 /// Those that are servers themselves, with a network to them.
 const SERVERS: &[&str] = &["postgres", "mariadb", "mysql"];
 
 /// Pairs of servers that work at a time. Most of a row's time is one process waiting for another.
 const PAIRS: usize = 4;
+
+/// A database for each of them, and one for the row that begins on an empty one.
+const DATABASES: usize = PAIRS + 1;
 
 /// What takes most of a run's time unless it is optimised: SQLite, and the hashing of passwords, a connection each.
 const OPTIMISED: [&str; 6] = [
@@ -153,8 +162,12 @@ impl Plan {
                 unknown => bail!("there is no option `{unknown}`\n{USAGE}"),
             }
         }
-        let wanted = |name: &&str| (only.is_empty() || only.contains(name)) && !without.contains(name);
-        plan.backends = BACKENDS.into_iter().filter(wanted).collect();
+        if only.is_empty() {
+            only.extend(BACKENDS);
+        }
+        plan.backends = known_backends()
+            .filter(|name| only.contains(name) && !without.contains(name))
+            .collect();
         plan.mutants |= plan.switch.is_some();
         plan.faults |= !plan.only_faults.is_empty();
         // Only a container can lose its network and nothing else.
@@ -164,9 +177,16 @@ impl Plan {
     }
 }
 
+/// Every backend that can be named.
+fn known_backends() -> impl Iterator<Item = &'static str> {
+    BACKENDS.into_iter().chain([GALERA])
+}
+
 fn backend(name: &str) -> Result<&'static str> {
-    let known = BACKENDS.into_iter().find(|known| *known == name);
-    known.with_context(|| format!("there is no backend `{name}`; there are {}", BACKENDS.join(", ")))
+    known_backends().find(|known| *known == name).with_context(|| {
+        let known: Vec<&str> = known_backends().collect();
+        format!("there is no backend `{name}`; there are {}", known.join(", "))
+    })
 }
 
 /// The server with its sync points: the one that the environment names, or a fresh build.
@@ -286,7 +306,7 @@ impl<'a> Bench<'a> {
         let report = directory.join(format!("{name}.jsonl"));
         // What an earlier run has left; most often there is nothing.
         let _ = std::fs::remove_file(&report);
-        let databases = self.databases.make(name, PAIRS, &selection.backends)?;
+        let databases = self.databases.make(name, DATABASES, &selection.backends)?;
         let mut suite = command::suite(&self.workspace.root, "treeline-tests", "two_servers");
         suite
             .env(BINARY_VARIABLE, &self.binary)
@@ -336,11 +356,12 @@ mod tests {
     }
 
     #[test]
-    fn all_backends_take_part_unless_some_are_named() {
+    fn the_usual_backends_take_part_unless_some_are_named() {
         let backends = |line: &str| plan(line).unwrap().unwrap().backends;
         assert_eq!(backends(""), BACKENDS);
         assert_eq!(backends("--backend mysql --backend sqlite"), ["sqlite", "mysql"]);
         assert_eq!(backends("--without mysql"), ["sqlite", "postgres", "mariadb"]);
+        assert_eq!(backends("--backend galera --backend mysql"), ["mysql", "galera"]);
         assert!(plan("--backend oracle").is_err());
         assert!(plan("--backend mysql --without mysql").is_err());
     }

@@ -5,6 +5,7 @@ mod store;
 mod writes;
 
 mod claims;
+mod cluster;
 
 mod context;
 mod resolve;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use treeline_core::Error;
 
+use crate::cluster;
 use crate::dialect::sqlite::SQLITE;
 use crate::failure::Failure;
 use crate::hooks::mutant;
@@ -110,7 +111,8 @@ pub(crate) async fn migrate_network(
     upgrade: bool,
 ) -> Result<MigrateReport, Failure> {
     let mut connection = Network::connect(options).await?;
-    // Two servers that migrate at once queue here; the second finds nothing left to do.
+    // Two servers that migrate at once queue here; the second finds nothing left to do. On a cluster they queue at each
+    // node by itself, and who is first at its node has to be first in the cluster too.
     let lock = match options.connector {
         Connector::Postgres(_) => Lock {
             take: "SELECT 1 FROM pg_advisory_lock(8390462745)",
@@ -152,7 +154,6 @@ async fn upgrade_network(
     options: &NetworkOptions,
     upgrade: bool,
 ) -> Result<MigrateReport, Failure> {
-    let dialect = options.connector.dialect();
     // Not made unasked, so that a server of a migrated database needs no right to make tables.
     let has_table = Arc::from(match options.connector {
         Connector::Postgres(_) => {
@@ -167,15 +168,7 @@ async fn upgrade_network(
     if found.first().map(|row| row.int(0)).transpose()? == Some(0) {
         connection.control(MIGRATIONS_TABLE).await?;
     }
-    let version = Arc::from(render(check::SCHEMA_VERSION.text, dialect));
-    let rows = connection.session().rows(&version, &[]).await?;
-    let from = rows
-        .first()
-        .map(|row| row.maybe_int(0))
-        .transpose()?
-        .flatten()
-        .unwrap_or(0);
-    refuse_newer(from)?;
+    let from = version(connection, options).await?;
     if from > 0 && from < known() && !upgrade {
         let reason = format!(
             "its schema is version {from}, older than {}; run `treeline migrate` first",
@@ -183,6 +176,38 @@ async fn upgrade_network(
         );
         return Err(Failure::Answer(Error::invalid("database", reason)));
     }
+    if from == known() {
+        return Ok(MigrateReport { from, to: from });
+    }
+    let Some(node) = survey::cluster_node(options, connection).await? else {
+        return apply(connection, options, from).await;
+    };
+    cluster::claim(connection, &node).await?;
+    let applied = match version(connection, options).await {
+        Ok(from) => apply(connection, options, from).await,
+        Err(failure) => Err(failure),
+    };
+    cluster::release(connection, &node).await;
+    applied
+}
+
+/// The version of the schema, unless it is newer than this binary.
+async fn version(connection: &mut dyn Connection, options: &NetworkOptions) -> Result<i64, Failure> {
+    let version = Arc::from(render(check::SCHEMA_VERSION.text, options.connector.dialect()));
+    let rows = connection.session().rows(&version, &[]).await?;
+    let version = rows.first().map(|row| row.maybe_int(0)).transpose()?;
+    let version = version.flatten().unwrap_or(0);
+    refuse_newer(version)?;
+    Ok(version)
+}
+
+/// Runs every migration after this version.
+async fn apply(
+    connection: &mut dyn Connection,
+    options: &NetworkOptions,
+    from: i64,
+) -> Result<MigrateReport, Failure> {
+    let dialect = options.connector.dialect();
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > from) {
         // MySQL commits each statement by itself; its scripts can be run again from the top.
         connection.control(dialect.begin_write).await?;

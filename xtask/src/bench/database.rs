@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::options::{Backend, Options};
 use crate::command;
-use crate::containers::Container;
+use crate::containers::{Container, USUAL_NETWORK};
 use crate::images;
 use crate::workspace::Workspace;
 
@@ -36,7 +36,7 @@ impl Database {
             Backend::Postgres | Backend::MariaDb | Backend::MySql => {
                 let container = run(workspace, options.backend)?;
                 Ok(Database {
-                    url: container.url(options.backend.name())?,
+                    url: container.url(options.backend.name(), USUAL_NETWORK)?,
                     _container: Some(container),
                 })
             }

@@ -2,22 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result};
 
-use super::Plan;
+use super::node::{Node, Url};
 use super::pair::Pair;
-use crate::command;
-use crate::containers::{ACCOUNT, Container, LABEL, Network};
+use super::{GALERA, Plan, cluster};
+use crate::containers::Network;
 use crate::images;
 use crate::workspace::Workspace;
-
-/// A database that takes longer to be ready is broken. Far more than any needs, for a machine that is busy.
-pub(super) const READY_WITHIN: Duration = Duration::from_secs(120);
-
-/// What every database does gladly, once it answers at all.
-const PING: &str = "COMMIT";
 
 /// Databases that somebody has made already, separated by commas, on every server that the environment names.
 const DATABASES_VARIABLE: &str = super::DATABASES_VARIABLE;
@@ -25,34 +18,20 @@ const DATABASES_VARIABLE: &str = super::DATABASES_VARIABLE;
 /// The machine of the poolers before PostgreSQL. The storage suite reads the same name.
 const POOLER_VARIABLE: &str = "TREELINE_TEST_PGBOUNCER";
 
+/// The network of a cluster's nodes, by which one can be cut off from the others. Random clients read the same name.
+const CLUSTER_VARIABLE: &str = "TREELINE_TEST_CLUSTER_NETWORK";
+
 /// All database servers of one run.
 #[derive(Debug)]
 pub(super) struct Databases {
-    servers: BTreeMap<&'static str, Server>,
+    /// Of each backend the server, or the nodes of its cluster.
+    servers: BTreeMap<&'static str, Vec<Node>>,
     /// What servers run in that are containers too.
     image: Option<String>,
-    /// After the servers, since it goes when nobody is in it.
+    /// After the servers, since they go when nobody is in them: that of the servers, and that of a cluster's nodes.
     network: Option<Network>,
+    cluster: Option<Network>,
     keep: bool,
-}
-
-#[derive(Debug)]
-struct Server {
-    backend: &'static str,
-    url: Url,
-    image: String,
-    container: Option<Container>,
-}
-
-/// The parts of a database's URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Url {
-    scheme: String,
-    user: String,
-    password: String,
-    host: String,
-    port: String,
-    database: String,
 }
 
 impl Databases {
@@ -68,13 +47,14 @@ impl Databases {
             servers: BTreeMap::new(),
             image: None,
             network: None,
+            cluster: None,
             keep,
         };
         if wanted.is_empty() && !plan.containers {
             return Ok(databases);
         }
         let base = if plan.containers { Some(images::BASE) } else { None };
-        let all: Vec<&str> = wanted.iter().copied().chain(base).collect();
+        let all: Vec<&str> = wanted.iter().map(|backend| image(backend)).chain(base).collect();
         let images = images::ensure(workspace, &all)
             .context("exclude what cannot run with --without, or name servers in the environment")?;
         if let Some(base) = base {
@@ -83,58 +63,67 @@ impl Databases {
         }
         let network = databases.network.as_ref();
         for backend in wanted.iter().copied() {
-            let image = images.get(backend).context("no image")?.clone();
-            let server = match std::env::var(variable(backend)) {
-                Ok(url) if !url.is_empty() => Server {
-                    backend,
-                    url: Url::parse(&url)?,
-                    image,
-                    container: None,
-                },
-                _ => Server::run(backend, image, network, plan)?,
+            let image = images.get(image(backend)).context("no image")?;
+            let nodes = match std::env::var(variable(backend)) {
+                Ok(urls) if !urls.is_empty() => urls
+                    .split(',')
+                    .map(|url| Ok(Node::elsewhere(backend, image, Url::parse(url)?)))
+                    .collect::<Result<_>>()?,
+                _ if backend == GALERA => {
+                    let inner = Network::make_with_addresses("cluster", keep)?;
+                    let nodes = cluster::start(image, &inner, network, plan)?;
+                    databases.cluster = Some(inner);
+                    nodes
+                }
+                _ => vec![Node::run(backend, image, network, plan)?],
             };
-            databases.servers.insert(backend, server);
+            databases.servers.insert(backend, nodes);
         }
-        for server in databases.servers.values() {
-            server.wait_until_ready()?;
-            let place = if server.container.is_some() {
+        for node in databases.servers.values().flatten() {
+            node.wait_until_ready()?;
+            let place = if node.container.is_some() {
                 "in a container"
             } else {
                 "from the environment"
             };
-            println!(
-                "{:<10}{}:{}, {place}",
-                server.backend, server.url.host, server.url.port
-            );
+            println!("{:<10}{}:{}, {place}", node.backend, node.url.host, node.url.port);
         }
         Ok(databases)
     }
 
     /// Tells a suite where the servers are, and of no other.
     pub(super) fn tell(&self, suite: &mut Command, backends: &[&'static str]) {
-        for backend in super::BACKENDS {
+        for backend in super::known_backends() {
             match self.servers.get(backend) {
-                Some(server) if backends.contains(&backend) => {
-                    suite.env(variable(backend), server.url.text())
+                Some(nodes) if backends.contains(&backend) => {
+                    let urls: Vec<String> = nodes.iter().map(|node| node.url.text()).collect();
+                    suite.env(variable(backend), urls.join(" "))
                 }
                 _ => suite.env_remove(variable(backend)),
             };
         }
-        match self.servers.get("postgres") {
+        match self.servers.get("postgres").and_then(|nodes| nodes.first()) {
             Some(server) if server.has_pooler() => suite.env(POOLER_VARIABLE, &server.url.host),
             _ => suite.env_remove(POOLER_VARIABLE),
         };
+        match &self.cluster {
+            Some(network) => suite.env(CLUSTER_VARIABLE, &network.name),
+            None => suite.env_remove(CLUSTER_VARIABLE),
+        };
     }
 
-    /// The container of a database server, if it has one here.
+    /// The container of a database server, if it has one here; of a cluster, that of the node which it can do without.
     pub(super) fn container(&self, backend: &str) -> Option<&str> {
-        let container = self.servers.get(backend)?.container.as_ref()?;
+        let container = self.servers.get(backend)?.last()?.container.as_ref()?;
         Some(&container.id)
     }
 
     /// A PostgreSQL primary with a standby, beside the server that all other runs share.
     pub(super) fn pair(&self) -> Result<Pair> {
-        let server = self.servers.get("postgres").context("PostgreSQL takes no part")?;
+        let server = self
+            .of(&["postgres"])
+            .next()
+            .context("PostgreSQL takes no part")?;
         let network = self.network.as_ref().context("there is no network")?;
         Pair::start(&server.image, &network.name, self.keep)
     }
@@ -163,6 +152,13 @@ impl Databases {
                 .query(&statements)
                 .with_context(|| format!("cannot make databases on {}", server.backend))?;
         }
+        for node in self.servers.values().flat_map(|nodes| nodes.iter().skip(1)) {
+            // Until the other nodes have them too, nobody can connect to them there.
+            node.query(&[
+                "SET SESSION wsrep_sync_wait = 1".to_owned(),
+                "START TRANSACTION".to_owned(),
+            ])?;
+        }
         Ok(names)
     }
 
@@ -186,39 +182,10 @@ impl Databases {
         }
     }
 
-    fn of(&self, backends: &[&'static str]) -> impl Iterator<Item = &Server> {
-        let servers = self.servers.values();
+    /// The servers of these backends; of a cluster one node, which tells the others.
+    fn of(&self, backends: &[&'static str]) -> impl Iterator<Item = &Node> {
+        let servers = self.servers.values().filter_map(|nodes| nodes.first());
         servers.filter(move |server| backends.contains(&server.backend))
-    }
-}
-
-/// Room for many servers, and defaults that are not what the protocols need: each session sets its own.
-pub(super) fn settings(backend: &str) -> &'static [&'static str] {
-    match backend {
-        "postgres" => &[
-            "-c",
-            "max_connections=400",
-            "-c",
-            "default_transaction_isolation=serializable",
-            "-c",
-            "DateStyle=German",
-        ],
-        "mysql" => &[
-            "--max-connections=400",
-            "--mysqlx=OFF",
-            "--sql-mode=",
-            "--transaction-isolation=SERIALIZABLE",
-            "--character-set-server=latin1",
-            "--collation-server=latin1_swedish_ci",
-        ],
-        _ => &[
-            "--max-connections=400",
-            "--skip-name-resolve",
-            "--sql-mode=",
-            "--transaction-isolation=SERIALIZABLE",
-            "--character-set-server=latin1",
-            "--collation-server=latin1_swedish_ci",
-        ],
     }
 }
 
@@ -226,159 +193,7 @@ pub(super) fn variable(backend: &str) -> String {
     format!("TREELINE_TEST_{}_URL", backend.to_uppercase())
 }
 
-impl Server {
-    fn run(backend: &'static str, image: String, network: Option<&Network>, plan: &Plan) -> Result<Server> {
-        let mut options = vec!["--label", LABEL];
-        // Where nobody kills a database, the disk is all that a run would wait for.
-        if !plan.faults {
-            options.extend(["--env", "TREELINE_FAST=1"]);
-        }
-        if let Some(network) = network {
-            options.extend(["--network", &network.name]);
-        }
-        let mut container = Container::of_database(backend, &image, &options, settings(backend))?;
-        container.keep = plan.keep;
-        Ok(Server {
-            backend,
-            url: Url::parse(&container.url(backend)?)?,
-            image,
-            container: Some(container),
-        })
-    }
-
-    fn wait_until_ready(&self) -> Result<()> {
-        let begun = Instant::now();
-        loop {
-            let Err(error) = self.query(&[PING.to_owned()]) else {
-                return self.grant();
-            };
-            if begun.elapsed() > READY_WITHIN {
-                bail!(
-                    "{} was not ready within {READY_WITHIN:?}: {error:#}",
-                    self.backend
-                );
-            }
-            std::thread::sleep(Duration::from_millis(200));
-        }
-    }
-
-    /// The published images give the user one database; ours give all, and a look at who waits.
-    fn grant(&self) -> Result<()> {
-        let published = !self.image.starts_with(images::REPOSITORY);
-        if self.backend == "postgres" || self.container.is_none() || !published {
-            return Ok(());
-        }
-        let statements = [
-            format!("GRANT ALL ON `%`.* TO '{ACCOUNT}'@'%'"),
-            format!("GRANT PROCESS ON *.* TO '{ACCOUNT}'@'%'"),
-            "CREATE USER IF NOT EXISTS 'reader'@'%' IDENTIFIED BY 'reader'".to_owned(),
-            "GRANT SELECT ON `%`.* TO 'reader'@'%'".to_owned(),
-        ];
-        let root = Url {
-            user: "root".to_owned(),
-            ..self.url.clone()
-        };
-        self.query_as(&root, &statements)
-    }
-
-    /// The recipe of this repository puts two before PostgreSQL.
-    fn has_pooler(&self) -> bool {
-        self.container.is_some() && self.image.starts_with(images::REPOSITORY)
-    }
-
-    fn query(&self, statements: &[String]) -> Result<()> {
-        self.query_as(&self.url, statements)
-    }
-
-    /// With the client that the image has, since this machine need not have any.
-    fn query_as(&self, url: &Url, statements: &[String]) -> Result<()> {
-        let mut docker = Command::new("docker");
-        // Handed on by its name: what is on a command line is printed when the command fails.
-        let password = match self.backend {
-            "postgres" => "PGPASSWORD",
-            _ => "MYSQL_PWD",
-        };
-        docker.env(password, &url.password);
-        let (client, host) = match &self.container {
-            Some(container) => {
-                docker.args(["exec", "--env", password, &container.id]);
-                (Some(self.client()), "127.0.0.1")
-            }
-            None => {
-                docker.args(["run", "--rm", "--network", "host", "--env", password]);
-                docker.args(["--entrypoint", self.client(), &self.image]);
-                (None, url.host.as_str())
-            }
-        };
-        docker.args(client);
-        docker.args(["--host", host, "--port", &url.port]);
-        if self.backend == "postgres" {
-            docker.args(["--username", &url.user, "--dbname", &url.database]);
-            docker.args(["--quiet", "--no-psqlrc", "--set", "ON_ERROR_STOP=1"]);
-            for statement in statements {
-                docker.args(["--command", statement]);
-            }
-        } else {
-            docker.args(["--user", &url.user, "--protocol", "tcp"]);
-            docker.args(["--execute", &statements.join(";"), &url.database]);
-        }
-        command::output(&mut docker).map(drop)
-    }
-
-    fn client(&self) -> &'static str {
-        match self.backend {
-            "postgres" => "psql",
-            "mysql" => "mysql",
-            _ => "mariadb",
-        }
-    }
-}
-
-impl Url {
-    fn parse(text: &str) -> Result<Url> {
-        let parts = || {
-            let (scheme, rest) = text.split_once("://")?;
-            let (account, rest) = rest.rsplit_once('@')?;
-            let (user, password) = account.split_once(':').unwrap_or((account, ""));
-            let (address, database) = rest.split_once('/')?;
-            let (host, port) = address.rsplit_once(':')?;
-            Some([scheme, user, password, host, port, database])
-        };
-        // The URL itself may hold a password that is somebody's.
-        let parts = parts().context("a database's URL is `scheme://user:password@host:port/database`")?;
-        ensure!(
-            parts.iter().all(|part| !part.contains(' ')),
-            "the URL of a database has a blank"
-        );
-        let [scheme, user, password, host, port, database] = parts.map(str::to_owned);
-        Ok(Url {
-            scheme,
-            user,
-            password,
-            host,
-            port,
-            database,
-        })
-    }
-
-    fn text(&self) -> String {
-        format!(
-            "{}://{}:{}@{}:{}/{}",
-            self.scheme, self.user, self.password, self.host, self.port, self.database
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_is_taken_apart_and_put_together() {
-        let text = "postgres://me:p@ss@db.example:5433/catalog";
-        let url = Url::parse(text).unwrap();
-        assert_eq!((url.password.as_str(), url.host.as_str()), ("p@ss", "db.example"));
-        assert_eq!(url.text(), text);
-        assert!(Url::parse("postgres://nowhere").is_err());
-    }
+/// The image of a backend.
+fn image(backend: &str) -> &str {
+    if backend == GALERA { "mariadb" } else { backend }
 }

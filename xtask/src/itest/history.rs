@@ -13,8 +13,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::{
-    BACKENDS, BINARY_VARIABLE, Bench, CONTAINERS_VARIABLE, LOCAL_LOCKS_VARIABLE, MUTANTS_VARIABLE, SERVERS,
-    faults,
+    BACKENDS, BINARY_VARIABLE, Bench, CONTAINERS_VARIABLE, GALERA, LOCAL_LOCKS_VARIABLE, MUTANTS_VARIABLE,
+    SERVERS, faults,
 };
 use crate::command;
 
@@ -38,7 +38,7 @@ const AUDIT: &str = "audit";
 
 /// Rules that the servers leave out, where they mean anything, and what may find it. A child that was created below
 /// what was being dropped is out of its clients' sight, since no path leads to it; only the audit sees it.
-const SWITCHES: [(&str, &[&str], &[&str]); 5] = [
+const SWITCHES: [(&str, &[&str], &[&str]); 7] = [
     (
         "m-version-predicate",
         &BACKENDS,
@@ -48,6 +48,8 @@ const SWITCHES: [(&str, &[&str], &[&str]); 5] = [
     ("m-strict-insert", &BACKENDS, &["H-UNIQUE"]),
     ("m-live-predicate", &BACKENDS, &["H-DROPPED"]),
     ("m-parent-lock,m-liveness-key", SERVERS, &["H-PARENT", AUDIT]),
+    ("m-sync-wait", &[GALERA], &["H-LOST", "H-REALTIME", "H-DROPPED"]),
+    ("m-intact", &[GALERA], &["H-LOST", "H-VERSIONS", AUDIT]),
 ];
 
 /// One run of the program.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail, ensure};
 
-use super::{BACKENDS, Bench, SERVERS, Selection};
+use super::{BACKENDS, Bench, GALERA, SERVERS, Selection};
 
 /// One rule, or two that stand in for each other.
 struct Switch {
@@ -104,6 +104,14 @@ const SWITCHES: &[Switch] = &[
         &["sqlite"],
         "R-CREATE-1 R-PARENT-3 R-PARENT-5 R-UPDATE-5 R-RENAME-1 R-VERSION-1 R-DROP-1",
     ),
+    // Locks do not span the nodes of a cluster, and there the keys hold alone.
+    switch(
+        "m-liveness-key",
+        &[GALERA],
+        "R-PARENT-2 R-PARENT-3 R-PARENT-5 R-PARENT-7 R-PARENT-11 R-PARENT-12",
+    ),
+    switch("m-sync-wait", &[GALERA], "R-CLUSTER-1"),
+    switch("m-migration-claim", &[GALERA], "R-CLUSTER-2"),
     switch("m-unbounded-wait", SERVERS, "R-RETRY-3"),
     switch("m-silent-session", SERVERS, "R-RETRY-4"),
 ];

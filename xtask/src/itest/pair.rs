@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 
-use super::databases::{READY_WITHIN, settings, variable};
+use super::databases::variable;
 use super::history::CONTAINER_VARIABLE;
+use super::node::{READY_WITHIN, settings};
 use crate::command;
 use crate::containers::{ACCOUNT, Container, LABEL};
 use crate::images;
@@ -39,13 +40,13 @@ impl Pair {
             anyhow::Ok(container)
         };
         let primary = run(&[], "synchronous_standby_names=standby")?;
-        let (_, host) = split(&primary.url(BACKEND)?);
+        let (_, host) = split(&primary.url(BACKEND, network)?);
         let (address, _) = host.split_once(':').unwrap_or((&host, ""));
         let standby = run(
             &["--env", &format!("TREELINE_PRIMARY={address}")],
             "cluster_name=standby",
         )?;
-        let (account, other) = split(&standby.url(BACKEND)?);
+        let (account, other) = split(&standby.url(BACKEND, network)?);
         Ok(Pair {
             primary,
             standby,

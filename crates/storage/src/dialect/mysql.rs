@@ -44,12 +44,15 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         1213 => Failure::transient("deadlock", text),
         1205 => Failure::transient("lock_timeout", text),
         3024 | 1969 => Failure::transient("statement_timeout", text),
-        1020 => Failure::transient("serialization", text),
-        // The server goes down, has ended this session, or has too many of them at this moment.
-        1040 | 1053 | 1077 | 1080 | 1203 | 1927 | 3169 | 4031 => Failure::disconnected(text),
+        // A savepoint that is gone has gone with its transaction (1305, `GALERA_FRAME`).
+        1020 | 1305 => Failure::transient("serialization", text),
+        // The server goes down, has ended this session, or has too many of them at this moment; or it was asked to commit
+        // and failed, as a node of a cluster does that has just lost the others. They may have got the change.
+        1040 | 1053 | 1077 | 1080 | 1180 | 1203 | 1927 | 3169 | 4031 => Failure::disconnected(text),
         1290 | 1792 | 1836 => Failure::Unavailable(format!(
             "it is read-only ({text}); name its primary, or let this account write"
         )),
+        // Among them a node of a cluster that is without the others, or has not caught up with them (1047).
         1021 | 1037 | 1041 | 1047 | 1114 => Failure::Unavailable(text),
         _ => Failure::Broken(text),
     }

@@ -14,6 +14,7 @@ use sqlx::{
 use super::NetworkOptions;
 use super::claim::{Line, Said};
 use super::cluster::Cluster;
+use super::frame::{Frame, GALERA_FRAME, MYSQL_FRAME, POSTGRES_FRAME};
 use crate::dialect::{Dialect, mysql, postgres};
 use crate::failure::Failure;
 use crate::hooks::mutant;
@@ -28,6 +29,9 @@ pub(crate) trait Connection: Session + fmt::Debug + 'static {
 
     /// The connection as the protocols see it.
     fn session(&mut self) -> &mut dyn Session;
+
+    /// How its transactions begin and end.
+    fn frame(&self) -> &'static Frame;
 }
 
 /// Where to connect to, and as whom.
@@ -75,17 +79,15 @@ impl Connector {
                     .connect()
                     .await
                     .map_err(|error| refused(&error, mysql::classify))?;
-                let mut session = MySql { connection };
-                let version: Arc<str> = Arc::from("SELECT VERSION()");
-                let mut rows = session.rows(&version, &[]).await?;
-                let version = rows
-                    .first_mut()
-                    .map(|row| row.text(0))
-                    .transpose()?
-                    .unwrap_or_default();
-                session
-                    .set(&mysql_settings(options, version.contains("MariaDB")))
-                    .await?;
+                let mut session = MySql {
+                    connection,
+                    frame: &MYSQL_FRAME,
+                };
+                let flavour = Flavour::of(&mut session).await?;
+                if flavour == Flavour::Galera && !mutant("m-intact") {
+                    session.frame = &GALERA_FRAME;
+                }
+                session.set(&mysql_settings(options, flavour)).await?;
                 Ok((Box::new(session), 0))
             }
         }
@@ -103,7 +105,10 @@ pub(super) async fn connect_postgres(
         .connect()
         .await
         .map_err(|error| refused(&error, postgres::classify))?;
-    let mut session = Postgres { connection };
+    let mut session = Postgres {
+        connection,
+        frame: &POSTGRES_FRAME,
+    };
     let question = if of_several { WHICH_LINE } else { IN_RECOVERY };
     let text = format!("{}; {question}", postgres_settings(options));
     let mut rows = session.set(&text).await?;
@@ -188,9 +193,45 @@ fn postgres_settings(options: &NetworkOptions) -> String {
     )
 }
 
+/// Which of the servers that speak MySQL's protocol it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flavour {
+    MySql,
+    MariaDb,
+    /// MariaDB as a node of a Galera cluster.
+    Galera,
+}
+
+impl Flavour {
+    /// Asks in a way that a node without its cluster answers too.
+    pub(crate) async fn of(session: &mut dyn Session) -> Result<Flavour, Failure> {
+        let variables = Arc::from("SHOW VARIABLES WHERE Variable_name IN ('version', 'wsrep_on')");
+        let mut flavour = Flavour::MySql;
+        // In the order of their names.
+        for mut row in session.rows(&variables, &[]).await? {
+            match (row.text(0)?.as_str(), row.text(1)?.as_str()) {
+                ("version", version) if version.contains("MariaDB") => flavour = Flavour::MariaDb,
+                ("wsrep_on", "ON") if flavour == Flavour::MariaDb => flavour = Flavour::Galera,
+                ("wsrep_on", "ON") => {
+                    let refused =
+                        "of several primaries, those of MariaDB with Galera are supported; these are others";
+                    return Err(Failure::Refused(refused.to_owned()));
+                }
+                _ => {}
+            }
+        }
+        Ok(flavour)
+    }
+}
+
 /// The lock bound is in whole seconds there. The default isolation keeps the first read's snapshot, and would miss a
 /// child that was committed while its parent's lock was waited for.
-fn mysql_settings(options: &NetworkOptions, mariadb: bool) -> String {
+///
+/// A node of a cluster applies what the others have committed a little later than they answer it. So each read outside
+/// a transaction, and each begin of one, waits until everything is there that was committed anywhere before
+/// (`wsrep_sync_wait = 1`); what a transaction then reads is never older. And a node that has lost its cluster refuses
+/// to read, whatever its own default is.
+fn mysql_settings(options: &NetworkOptions, flavour: Flavour) -> String {
     let lock = if mutant("m-unbounded-wait") {
         86_400
     } else {
@@ -207,16 +248,21 @@ fn mysql_settings(options: &NetworkOptions, mariadb: bool) -> String {
     } else {
         "READ COMMITTED"
     };
-    let own = if mariadb {
-        format!(
-            "max_statement_time = {}, idle_transaction_timeout = {silent}, idle_write_transaction_timeout = {silent}",
+    let cluster = match flavour {
+        Flavour::MySql | Flavour::MariaDb => "",
+        Flavour::Galera if mutant("m-sync-wait") => ", wsrep_sync_wait = 0",
+        Flavour::Galera => ", wsrep_sync_wait = 1, wsrep_dirty_reads = OFF",
+    };
+    let own = match flavour {
+        Flavour::MariaDb | Flavour::Galera => format!(
+            "max_statement_time = {}, idle_transaction_timeout = {silent}, \
+             idle_write_transaction_timeout = {silent}{cluster}",
             statement.div_ceil(1_000)
-        )
-    } else {
-        format!(
+        ),
+        Flavour::MySql => format!(
             "max_execution_time = {statement}, wait_timeout = {}",
             options.idle_max.as_secs().max(silent) + 1
-        )
+        ),
     };
     format!(
         "SET SESSION TRANSACTION ISOLATION LEVEL {isolation};
@@ -247,6 +293,7 @@ macro_rules! session {
         #[derive(Debug)]
         struct $session {
             connection: $connection,
+            frame: &'static Frame,
         }
 
         impl $session {
@@ -292,6 +339,10 @@ macro_rules! session {
 
             fn session(&mut self) -> &mut dyn Session {
                 self
+            }
+
+            fn frame(&self) -> &'static Frame {
+                self.frame
             }
         }
 

@@ -7,6 +7,7 @@
 mod claim;
 mod cluster;
 mod connection;
+mod frame;
 mod hosts;
 mod options;
 mod queue;
@@ -14,7 +15,7 @@ pub(crate) mod survey;
 
 use tokio::time::Instant;
 
-pub(crate) use connection::{Connection, Connector};
+pub(crate) use connection::{Connection, Connector, Flavour};
 pub(crate) use options::{NetworkOptions, parse};
 use queue::{Lease, Queue};
 
@@ -76,12 +77,13 @@ impl Network {
                 }
             }
         }
+        let frame = lease.frame()?;
         let begin = if mutant("m-snapshot") {
             "START TRANSACTION WITH CONSISTENT SNAPSHOT"
         } else {
-            self.dialect.begin_write
+            frame.begin
         };
-        lease.control(begin).await?;
+        lease.control(begin).await.map_err(not_begun)?;
         let mut transaction = Transaction::new(&mut lease, &self.rendered);
         let ran = match work.run(&mut transaction).await {
             Ok(output) => {
@@ -100,13 +102,18 @@ impl Network {
         let output = match ran {
             Ok((output, false)) => output,
             Ok((_, true)) => {
-                lease.control("ROLLBACK").await?;
+                lease.control(frame.roll_back).await?;
                 lease.give_back();
                 return Ok(Written::Earlier);
             }
             Err(failure) => return Err(roll_back(lease, failure).await),
         };
-        match lease.control("COMMIT").await {
+        if let Some(require_intact) = frame.require_intact
+            && let Err(failure) = lease.control(require_intact).await
+        {
+            return Err(roll_back(lease, failure).await);
+        }
+        match lease.control(frame.commit).await {
             Ok(()) => {
                 lease.give_back();
                 Ok(Written::Committed(output))
@@ -153,7 +160,10 @@ impl Network {
     ) -> Result<W::Output, Failure> {
         let mut lease = self.queue.take(deadline).await?;
         if reading == Reading::Snapshot {
-            lease.control(self.dialect.begin_snapshot).await?;
+            lease
+                .control(self.dialect.begin_snapshot)
+                .await
+                .map_err(not_begun)?;
         }
         let outcome = work.run(&mut Transaction::new(&mut lease, &self.rendered)).await;
         match outcome {
@@ -186,10 +196,23 @@ fn say_unknown(transaction: &'static str, detail: &str) {
     tracing::warn!(transaction, detail, "the connection was lost during a commit");
 }
 
+/// A begin waits for nobody's rows. A node of a cluster says "lock wait timeout" where it cannot catch up with the others.
+fn not_begun(failure: Failure) -> Failure {
+    match failure {
+        Failure::Transient(detail) => {
+            Failure::Unavailable(format!("it has not caught up with its cluster: {detail}"))
+        }
+        other => other,
+    }
+}
+
 /// After any error the transaction is rolled back: MySQL leaves it open after a unique violation and after a lock
 /// timeout, and a commit would keep its first half (INV-5).
 async fn roll_back(mut lease: Lease<'_>, failure: Failure) -> Failure {
-    if !matches!(failure, Failure::Disconnected(_)) && lease.control("ROLLBACK").await.is_ok() {
+    if !matches!(failure, Failure::Disconnected(_))
+        && let Ok(frame) = lease.frame()
+        && lease.control(frame.roll_back).await.is_ok()
+    {
         lease.give_back();
     }
     failure

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::Instant;
 
+use super::frame::Frame;
 use super::{Connection, NetworkOptions};
 use crate::failure::Failure;
 use crate::session::Session;
@@ -133,6 +134,10 @@ impl Lease<'_> {
         let (connection, guard) = self.parts()?;
         let answer = guard.bound(connection.control(sql)).await;
         self.settle(answer)
+    }
+
+    pub(super) fn frame(&mut self) -> Result<&'static Frame, Failure> {
+        self.parts().map(|(connection, _)| connection.frame())
     }
 
     pub(super) fn give_back(mut self) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Connection, Connector, Network, NetworkOptions};
+use super::{Connection, Connector, Flavour, Network, NetworkOptions};
 use crate::failure::Failure;
 use crate::sql::check::PROBE_WRITE;
 use crate::sql::render;
@@ -55,8 +55,38 @@ pub(crate) async fn log(options: &NetworkOptions, connection: &mut dyn Connectio
     let native = native.map(|mut row| row.text(1)).transpose()?;
     // Servers without the variable have only ever had the engine's own.
     let native_foreign_keys = native.as_deref().unwrap_or("ON");
-    tracing::info!(version, native_foreign_keys, "the database server");
+    let cluster_node = cluster_node(options, connection).await?;
+    if cluster_node.is_some() {
+        warn_of_parallel_appliers(connection).await?;
+    }
+    tracing::info!(version, native_foreign_keys, cluster_node, "the database server");
     Ok(())
+}
+
+/// Appliers that work side by side meet at foreign keys: the insert of a child fails while its parent is being changed,
+/// and the node leaves the cluster.
+async fn warn_of_parallel_appliers(connection: &mut dyn Connection) -> Result<(), Failure> {
+    let variable = Arc::from("SELECT CAST(@@wsrep_slave_threads AS SIGNED)");
+    if number(connection, &variable).await? > 1 {
+        tracing::warn!(
+            "the node may fail to apply changes of others and leave: set its wsrep_slave_threads to 1"
+        );
+    }
+    Ok(())
+}
+
+/// What the cluster knows this node by, where the database is one of several that all accept writes. `None` elsewhere.
+pub(crate) async fn cluster_node(
+    options: &NetworkOptions,
+    connection: &mut dyn Connection,
+) -> Result<Option<String>, Failure> {
+    let session = connection.session();
+    if matches!(options.connector, Connector::Postgres(_)) || Flavour::of(session).await? != Flavour::Galera {
+        return Ok(None);
+    }
+    let node = Arc::from("SELECT LEFT(CONCAT(@@wsrep_node_name, ' (', @@hostname, ':', @@port, ')'), 256)");
+    let rows = session.rows(&node, &[]).await?.pop();
+    rows.map(|mut row| row.text(0)).transpose()
 }
 
 async fn number(connection: &mut dyn Connection, sql: &Arc<str>) -> Result<i64, Failure> {

@@ -81,6 +81,10 @@ statements! {
     /// One more.
     RECORD_MIGRATION = "record_migration", "
         INSERT INTO schema_migrations (version, name, applied_at) VALUES (?, ?, {now_ms})";
+    /// Where a cluster's schema is being migrated; version 0 is no migration.
+    FIND_MIGRATING_NODE = "find_migrating_node", "SELECT name FROM schema_migrations WHERE version = 0";
+    /// It is done, or has failed.
+    FORGET_MIGRATING_NODE = "forget_migrating_node", "DELETE FROM schema_migrations WHERE version = 0 AND name = ?";
 
     /// Sessions of this database that wait for a row lock; tests ask.
     COUNT_BLOCKED = "count_blocked", "{count_blocked}";

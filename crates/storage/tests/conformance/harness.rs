@@ -34,13 +34,18 @@ pub(crate) use tests;
 #[derive(Clone)]
 pub(crate) struct Backend {
     pub(crate) name: &'static str,
-    /// The URL of a server, in whose place each test makes a database of its own; none for SQLite.
-    server: Option<String>,
+    /// The URL of a server, on which each test makes a database of its own; none for SQLite, several for a cluster.
+    servers: Vec<String>,
 }
 
 impl Backend {
     pub(crate) fn is_server(&self) -> bool {
-        self.server.is_some()
+        !self.servers.is_empty()
+    }
+
+    /// Whether it is a cluster of several nodes.
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.servers.len() > 1
     }
 
     /// Whether the poolers stand before this server.
@@ -59,14 +64,14 @@ impl Backend {
 pub(crate) fn backends() -> Vec<Backend> {
     let mut backends = vec![Backend {
         name: "sqlite",
-        server: None,
+        servers: Vec::new(),
     }];
-    for name in ["postgres", "mysql", "mariadb"] {
+    for name in ["postgres", "mysql", "mariadb", "galera"] {
         let variable = format!("TREELINE_TEST_{}_URL", name.to_uppercase());
         match std::env::var(&variable) {
-            Ok(server) => backends.push(Backend {
+            Ok(servers) => backends.push(Backend {
                 name,
-                server: Some(server),
+                servers: servers.split_whitespace().map(str::to_owned).collect(),
             }),
             Err(_) => eprintln!("not run: {name}, since {variable} is not set"),
         }
@@ -82,14 +87,16 @@ impl Backend {
             .build()?;
         runtime.block_on(async {
             let directory = tempfile::tempdir()?;
-            let url = match &self.server {
+            let other_node = self.servers.get(1).cloned();
+            let url = match self.servers.first() {
                 None => format!("sqlite:{}", directory.path().join("treeline.db").display()),
-                Some(server) => make_database(server).await?,
+                Some(server) => make_database(server, other_node.as_deref()).await?,
             };
             let options = StoreOptions::new(url);
             let bed = Bed {
                 store: Store::open(options.clone()).await?,
                 options,
+                other_node,
             };
             (test.run)(bed.clone()).await;
             let findings = bed.store.check().await?;
@@ -100,10 +107,14 @@ impl Backend {
 }
 
 /// Makes a database on a server and answers its URL. It stays there: the server is thrown away as a whole.
-async fn make_database(server: &str) -> sqlx::Result<String> {
+async fn make_database(server: &str, other_node: Option<&str>) -> sqlx::Result<String> {
     // As long as a name may be where it may be shortest, on PostgreSQL.
     let name = format!("conformance_{:0>50}", fastrand::u64(..));
     execute(server, format!("CREATE DATABASE {name}")).await?;
+    if let Some(node) = other_node {
+        // Until the other node has it, nobody can connect to it there.
+        execute(node, "SET SESSION wsrep_sync_wait = 1; SELECT 1".to_owned()).await?;
+    }
     let (server, _) = server.rsplit_once('/').unwrap();
     Ok(format!("{server}/{name}"))
 }
@@ -128,12 +139,25 @@ async fn execute(url: &str, statement: String) -> sqlx::Result<()> {
 pub(crate) struct Bed {
     pub(crate) store: Store,
     pub(crate) options: StoreOptions,
+    /// The URL of the other node of a cluster.
+    pub(crate) other_node: Option<String>,
 }
 
 impl Bed {
+    /// The same database as another server reaches it: on a cluster, at the other node.
+    pub(crate) fn elsewhere(&self, options: &StoreOptions) -> StoreOptions {
+        let mut options = options.clone();
+        if let Some(node) = &self.other_node {
+            let (node, _) = node.rsplit_once('/').unwrap();
+            let (_, database) = options.url.rsplit_once('/').unwrap();
+            options.url = format!("{node}/{database}");
+        }
+        options
+    }
+
     /// A second store on the same database: another server, as far as the database can tell.
     pub(crate) async fn another_store(&self, change: impl FnOnce(&mut StoreOptions)) -> Store {
-        let mut options = self.options.clone();
+        let mut options = self.elsewhere(&self.options);
         change(&mut options);
         Store::open(options).await.unwrap()
     }
@@ -146,7 +170,9 @@ impl Bed {
     /// Where one more database is, which is empty.
     pub(crate) async fn another_database(&self) -> StoreOptions {
         let mut options = self.options.clone();
-        options.url = make_database(&options.url).await.unwrap();
+        options.url = make_database(&options.url, self.other_node.as_deref())
+            .await
+            .unwrap();
         options
     }
 

@@ -8,6 +8,7 @@
     reason = "a suite: what cannot be unwrapped has failed its test"
 )]
 
+mod cluster;
 mod create;
 mod create_at;
 mod drop;
@@ -49,7 +50,12 @@ fn main() {
             } else {
                 &[]
             };
-            let of_servers = of_servers.iter().chain(of_hosts).copied();
+            let of_clusters: &[_] = if backend.is_cluster() {
+                &[cluster::TESTS]
+            } else {
+                &[]
+            };
+            let of_servers = of_servers.iter().chain(of_hosts).chain(of_clusters).copied();
             let all = suites.into_iter().chain(of_servers).flatten();
             all.map(move |test| {
                 let backend = backend.clone();

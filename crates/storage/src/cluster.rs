@@ -1,0 +1,73 @@
+//! Whose turn it is to migrate a cluster of database servers that all accept writes.
+//!
+//! A lock that a session holds is known at its own node only, and the statements of a migration commit one by one. So
+//! who migrates a cluster also leaves a row, with the name of its node in it, by a strict insert: two nodes that insert
+//! it at once meet at certification, and one is refused. The row does not go with a process that dies. But whoever comes
+//! next at the same node has that node's session lock, so the one before it is gone, and the row with it is taken over;
+//! at any other node nobody can know, and an operator is asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::dialect::mysql::MYSQL;
+use crate::failure::Failure;
+use crate::hooks::mutant;
+use crate::network::Connection;
+use crate::sql::check::{FIND_MIGRATING_NODE, FORGET_MIGRATING_NODE, RECORD_MIGRATION};
+use crate::sql::render;
+
+/// No migration has this version, so a row with it says no more than who migrates.
+const NO_VERSION: i64 = 0;
+
+/// As long as others wait for the lock of a session.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
+/// Waits until this node may migrate. The caller holds the node's own lock, and looks again at what is left to do.
+pub(crate) async fn claim(connection: &mut dyn Connection, node: &str) -> Result<(), Failure> {
+    if mutant("m-migration-claim") {
+        return Ok(());
+    }
+    let claim = Arc::from(render(RECORD_MIGRATION.text, &MYSQL));
+    let look = Arc::from(render(FIND_MIGRATING_NODE.text, &MYSQL));
+    let begun = Instant::now();
+    loop {
+        match connection
+            .session()
+            .run(&claim, &[NO_VERSION.into(), node.into()])
+            .await
+        {
+            Ok(_) => return Ok(()),
+            // Another node's row, or another node that was committing its own.
+            Err(Failure::Unique(_) | Failure::Transient(_)) => {}
+            Err(failure) => return Err(failure),
+        }
+        let found = connection.session().rows(&look, &[]).await?.pop();
+        let holder = found.map(|mut row| row.text(0)).transpose()?;
+        match holder {
+            Some(holder) if holder == node => return Ok(()),
+            Some(holder) if begun.elapsed() > WAIT_MAX => {
+                return Err(Failure::Unavailable(format!(
+                    "it is being migrated at its node {holder}, or a process that did so has died; if it has, run \
+                     `treeline migrate` at that node, or delete the row of version {NO_VERSION} from schema_migrations"
+                )));
+            }
+            Some(_) => tokio::time::sleep(BETWEEN_LOOKS).await,
+            None => {}
+        }
+    }
+}
+
+/// Lets the next one migrate. If that fails, the next process at this node takes the claim over.
+pub(crate) async fn release(connection: &mut dyn Connection, node: &str) {
+    let release = Arc::from(render(FORGET_MIGRATING_NODE.text, &MYSQL));
+    if let Err(failure) = connection.session().run(&release, &[node.into()]).await {
+        tracing::warn!(
+            ?failure,
+            "the row that says who migrates stays; the next process at this node removes it"
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! How a transaction that writes begins and ends, on each kind of database server.
+
+use crate::dialect::{Dialect, mysql, postgres};
+
+/// What stands around the statements of a transaction that writes.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) begin: &'static str,
+    /// Fails if the transaction that was begun is there no more, in whatever way it has ended.
+    pub(crate) require_intact: Option<&'static str>,
+    pub(crate) commit: &'static str,
+    pub(crate) roll_back: &'static str,
+}
+
+impl Frame {
+    const fn plain(dialect: &Dialect) -> Frame {
+        Frame {
+            begin: dialect.begin_write,
+            require_intact: None,
+            commit: "COMMIT",
+            roll_back: "ROLLBACK",
+        }
+    }
+}
+
+pub(super) static POSTGRES_FRAME: Frame = Frame::plain(&postgres::POSTGRES);
+pub(super) static MYSQL_FRAME: Frame = Frame::plain(&mysql::MYSQL);
+
+/// A transaction that a node of a cluster ends in favour of another node's does not always say so to the statement that
+/// comes next, which then runs as if it were the first (ADR 0013). So what comes next must not be committed by itself,
+/// and a savepoint, which lives as long as its transaction, must still be there before the commit.
+pub(super) static GALERA_FRAME: Frame = Frame {
+    begin: "SET autocommit = 0; START TRANSACTION; SAVEPOINT begun",
+    require_intact: Some("RELEASE SAVEPOINT begun"),
+    commit: "COMMIT; SET autocommit = 1",
+    roll_back: "ROLLBACK; SET autocommit = 1",
+};

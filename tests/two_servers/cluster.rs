@@ -1,0 +1,55 @@
+//! Section 9 of the list: what only a cluster of database nodes can get wrong.
+
+use anyhow::Result;
+use treeline_core::Kind;
+
+use crate::holds::{BY_A, BY_B};
+use crate::race::{A, B, Race, dropped};
+use crate::rows::{Needs, Row};
+
+pub(crate) const ROWS: &[Row] = &[
+    Row {
+        name: "r_cluster_1_what_one_node_has_answered_the_other_shows",
+        kinds: &[Kind::Model],
+        needs: Needs::Cluster,
+        tell: |race| Box::pin(r_cluster_1_what_one_node_has_answered_the_other_shows(race)),
+    },
+    Row {
+        name: "r_cluster_2_two_nodes_make_the_tables_at_once",
+        kinds: &[Kind::Metalake],
+        needs: Needs::EmptyCluster,
+        tell: |race| Box::pin(r_cluster_2_two_nodes_make_the_tables_at_once(race)),
+    },
+];
+
+/// A node applies what another has committed a little after that has been answered: the later, the more it is. So this is
+/// a drop of many, and B looks at once.
+async fn r_cluster_1_what_one_node_has_answered_the_other_shows(race: &mut Race) -> Result<()> {
+    for round in 0..race.size(20, 3) {
+        let schema = race.make(Kind::Schema, &format!("s{round}")).await?;
+        let models: Vec<_> = (0..200)
+            .map(|number| schema.child(Kind::Model, race.name(&format!("x{number}"))))
+            .collect();
+        let creates: Vec<_> = models
+            .iter()
+            .map(|model| race.meanwhile(A, &model.create()))
+            .collect();
+        for create in creates {
+            create.answers().await?.ok()?;
+        }
+        dropped(&race.done(A, &schema.drop()).await?, true)?;
+        race.tell(B, &models[199].load()).await?.refused(404, 1003)?;
+        race.done(B, &schema.create()).await?;
+    }
+    Ok(())
+}
+
+/// Both servers of this pair found nothing and began to make the tables, each at its node; both have come through.
+async fn r_cluster_2_two_nodes_make_the_tables_at_once(race: &mut Race) -> Result<()> {
+    let (x, y) = (race.place("x").await?, race.place("y").await?);
+    race.done(A, &x.create()).await?;
+    race.done(B, &y.create()).await?;
+    let facts = race.facts().await?;
+    facts.is_the_only_one(&x, BY_A)?;
+    facts.is_the_only_one(&y, BY_B)
+}
