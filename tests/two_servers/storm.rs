@@ -188,8 +188,9 @@ async fn r_churn_6_what_is_not_committed_is_not_there(race: &mut Race) -> Result
         let listed = race.done(B, &x.list()).await?;
         ensure!(!listed.text.contains(x.name()), "it is listed: {}", listed.text);
         dropped(&race.tell(B, &x.drop()).await?, false)?;
-        // Until A has written the name, another create may have it.
-        if point == "create.inserted" || race.backend.has_one_writer() {
+        // Until A has written the name, another create may have it; on a cluster, until A has committed it.
+        let is_taken = point == "create.inserted" && !race.backend.has_two_primaries();
+        if is_taken || race.backend.has_one_writer() {
             let mut b = race.meanwhile(B, &x.create());
             b.waits().await?;
             let created = a.goes_on().await?.ok()?;

@@ -54,6 +54,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     })?;
     step("two servers: every rule switched off", || races.run_mutants())?;
     drop(races);
+    step("two servers: a cluster, a server at each node", || {
+        cluster(workspace, &backends)
+    })?;
     step("two servers: what goes wrong", || faults(workspace, &backends))?;
     println!("\nall steps passed in {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
@@ -128,6 +131,16 @@ fn tests(workspace: &Workspace) -> Result<()> {
     }
     command.args(["--workspace", "--no-fail-fast", "--locked"]);
     command::run(command.env(server::BINARY_VARIABLE, server::binary(workspace)))
+}
+
+/// The suites of MariaDB once more, where both servers write at nodes of their own.
+fn cluster(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
+    if backends.contains(&"mariadb") {
+        itest::run(workspace, &["--backend", "galera"].map(str::to_owned))
+    } else {
+        println!("not run: a cluster is made of MariaDB");
+        Ok(())
+    }
 }
 
 /// Five faults of eleven, each where it is felt most. The others take `cargo xtask itest --faults`.
