@@ -177,10 +177,12 @@ impl Case {
     /// Tells the row on a pair, and gives the pair back. One that failed may have left anything in the middle.
     pub(crate) async fn run(&self, lab: &Lab) -> Result<()> {
         let pair = match self.row.needs {
-            Needs::EmptyCluster => lab.start(self.backend).await,
-            Needs::Nothing | Needs::Server | Needs::Cluster => lab.take(self.backend).await,
+            // That they can be started is what such a row shows.
+            Needs::EmptyCluster => lab.start(self.backend).await?,
+            Needs::Nothing | Needs::Server | Needs::Cluster => {
+                lab.take(self.backend).await.context(NotBegun)?
+            }
         };
-        let pair = pair.context(NotBegun)?;
         let mut race = Race::new(pair, self.kind, self.swapped, lab.soak);
         let mut told = (self.row.tell)(&mut race).await;
         if told.is_ok() {

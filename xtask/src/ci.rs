@@ -136,7 +136,10 @@ fn tests(workspace: &Workspace) -> Result<()> {
 /// The suites of MariaDB once more, where both servers write at nodes of their own.
 fn cluster(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
     if backends.contains(&"mariadb") {
-        itest::run(workspace, &["--backend", "galera"].map(str::to_owned))
+        let plan = itest::Plan::read(&["--backend", "galera"].map(str::to_owned))?.unwrap_or_default();
+        let cluster = itest::Bench::start(workspace, &plan)?;
+        cluster.run()?;
+        cluster.run_mutants()
     } else {
         println!("not run: a cluster is made of MariaDB");
         Ok(())
