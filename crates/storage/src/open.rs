@@ -24,7 +24,8 @@ pub struct StoreOptions {
     pub url: String,
     /// The password, if it does not stand in the URL.
     pub password: Option<String>,
-    /// Connections to a database server. Four a core is a good number; more make everybody slower.
+    /// Connections to a database server. Reads are fastest with four a core, and writes want more, since the database
+    /// commits together what arrives together.
     pub connections_max: usize,
     /// The bound of a wait for a connection, in milliseconds.
     pub acquire_ms_max: u64,
@@ -42,7 +43,7 @@ impl StoreOptions {
         StoreOptions {
             url: url.into(),
             password: None,
-            connections_max: 8,
+            connections_max: 16,
             acquire_ms_max: 10_000,
             occ_retries_max: 3,
             operation_ms_max: 10_000,

@@ -37,7 +37,7 @@ impl Database {
         Ok(Database {
             url,
             password,
-            connections_max: options.database_connections_max.unwrap_or(8),
+            connections_max: options.database_connections_max.unwrap_or(16),
             acquire_ms_max: options.database_acquire_ms_max.unwrap_or(10_000),
         })
     }
