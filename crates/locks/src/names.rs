@@ -18,7 +18,7 @@ use crate::ask::{Ask, Mode};
 use crate::guard::Guard;
 use crate::report::{Claimant, Event, Outcome, Report, TimedOut};
 use crate::slot::{Claim, Slot};
-use crate::sync::{MODEL, Mutex, MutexGuard, lock, now, within};
+use crate::sync::{MODEL, Mutex, MutexGuard, give_turn, lock, now, within};
 
 /// For how many keys a shard keeps room in its table. More is given back.
 const SPARE_KEYS: usize = 64;
@@ -155,14 +155,8 @@ impl<K: Hash + Eq + Clone> NameLocks<K> {
         });
         let (mut guard, waits) = entered.await.map_err(|report| timed_out(*report))?;
         if let Some(since) = waits {
-            // Its waker is in the queue, so that the first look would be one too many.
-            let mut joined = true;
-            let look = poll_fn(|cx| {
-                if std::mem::take(&mut joined) {
-                    return Poll::Pending;
-                }
-                guard.poll_admitted(cx.waker())
-            });
+            give_turn().await;
+            let look = poll_fn(|cx| guard.poll_admitted(cx.waker()));
             let served = within(since, wait, look).await;
             if served.is_none()
                 && let Some(report) = guard.give_up()

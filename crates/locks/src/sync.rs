@@ -4,6 +4,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::{PoisonError, TryLockError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -19,9 +20,30 @@ pub(crate) use source::{Mutex, MutexGuard};
 /// Under a model checker the clock does not run: a deadline never passes (loom) or passes at random (shuttle).
 pub(crate) const MODEL: bool = cfg!(all(test, any(loom, shuttle)));
 
-/// A panic of a key's `eq` or `clone` leaves the state as it was, so poison means nothing here.
+/// A critical section here is shorter than a trip to the kernel, so a thread looks again for about a microsecond
+/// before it sleeps. A panic of a key's `eq` or `clone` leaves the state as it was, so poison means nothing.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    if !MODEL {
+        for pauses in [4, 8, 16, 32, 64] {
+            match mutex.try_lock() {
+                Ok(guard) => return guard,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => (0..pauses).for_each(|_| std::hint::spin_loop()),
+            }
+        }
+    }
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits to be served, or until this thread has nothing else to do, whichever is first: most waits are over by then,
+/// and a timer is dear. A task must not wake itself for this. It would be queued on its own thread, and who is served
+/// is run next, by the thread that served it, only if it is queued nowhere. The runtime keeps the waker meanwhile.
+///
+/// A model checker gets no second look: it would hide a lost wake-up.
+pub(crate) async fn give_turn() {
+    if !MODEL {
+        tokio_time::task::yield_now().await;
+    }
 }
 
 /// The clock of the timers, so that a deadline and what is said of it agree.

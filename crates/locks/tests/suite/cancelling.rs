@@ -80,6 +80,27 @@ async fn a_deadline_that_passes_is_a_cancellation_too() {
     assert!(locks.is_empty());
 }
 
+/// A waiter sets its timer when its thread has nothing else to do, or, as here, after so many polls of others.
+#[tokio::test]
+async fn a_deadline_passes_on_a_thread_that_is_never_idle() {
+    let locks: &'static NameLocks<u32> = Box::leak(Box::new(NameLocks::new()));
+    let holder = locks.write(&1, LONG).await;
+    let waiter = tokio::spawn(async { locks.write(&1, Duration::from_millis(1)).await.is_err() });
+    let began = std::time::Instant::now();
+    let busy = std::future::poll_fn(|cx| {
+        if waiter.is_finished() {
+            return Poll::Ready(());
+        }
+        assert!(began.elapsed() < LONG, "the deadline does not pass");
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    });
+    busy.await;
+    assert!(waiter.await.unwrap());
+    drop(holder);
+    assert!(locks.is_empty());
+}
+
 /// Waits until the future is ready, as its own task: the timer wakes it.
 async fn writer_times_out<'a>(
     writer: &mut Polled<'a, treeline_locks::Locked<'a, i32>>,

@@ -42,10 +42,18 @@ impl<'a, T> Polled<'a, T> {
         }
     }
 
+    /// Polls until the future says for itself that it will not get further: one that finds its key taken is woken at
+    /// once where no scheduler could say that a thread has nothing else to do, and sets its timer after that.
     pub(crate) fn poll(&mut self) -> Poll<T> {
-        self.wakes.0.store(0, Ordering::Relaxed);
-        let waker = Waker::from(Arc::clone(&self.wakes));
-        self.future.as_mut().poll(&mut Context::from_waker(&waker))
+        for _ in 0..1_000 {
+            self.wakes.0.store(0, Ordering::Relaxed);
+            let waker = Waker::from(Arc::clone(&self.wakes));
+            let polled = self.future.as_mut().poll(&mut Context::from_waker(&waker));
+            if polled.is_ready() || !self.is_woken() {
+                return polled;
+            }
+        }
+        panic!("it wakes itself for ever");
     }
 
     /// Whether somebody has woken it since its last poll.
