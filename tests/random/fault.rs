@@ -9,12 +9,13 @@ use treeline_tests::{eventually, output};
 
 use crate::fleet::Fleet;
 use crate::log::Log;
+use crate::node;
 
 /// Names the container of a database server, by which it can be killed and frozen.
 const CONTAINER_VARIABLE: &str = "TREELINE_TEST_CONTAINER";
 
 /// Longer than the bound of a wait for a row, so that some are given up.
-const SILENCE: Duration = Duration::from_secs(6);
+pub(crate) const SILENCE: Duration = Duration::from_secs(6);
 
 /// Of the file system that a run's files lie on if its disk is to fill up, and of what is left of it then.
 pub(crate) const DISK_BYTES: usize = 64 << 20;
@@ -36,10 +37,14 @@ pub(crate) enum Fault {
     DiskFull,
     /// The first server's clock is an hour ahead and the second's an hour behind, all the time.
     ClocksApart,
+    /// The second server's node of a cluster dies and comes back.
+    NodeKilled,
+    /// The second server's node loses the others, and is the minority.
+    NodeCutOff,
 }
 
 impl Fault {
-    pub(crate) const ALL: [(&'static str, Fault); 7] = [
+    pub(crate) const ALL: [(&'static str, Fault); 9] = [
         ("server-killed", Fault::ServerKilled),
         ("server-frozen", Fault::ServerFrozen),
         ("server-cut-off", Fault::ServerCutOff),
@@ -47,6 +52,8 @@ impl Fault {
         ("database-frozen", Fault::DatabaseFrozen),
         ("disk-full", Fault::DiskFull),
         ("clocks-apart", Fault::ClocksApart),
+        ("node-killed", Fault::NodeKilled),
+        ("node-cut-off", Fault::NodeCutOff),
     ];
 
     pub(crate) fn named(name: &str) -> Result<Fault> {
@@ -55,9 +62,17 @@ impl Fault {
         Ok(fault)
     }
 
-    /// Whether the first server goes on with its own clients, so that its own first write is what is owed.
-    pub(crate) fn keeps_its_clients(self) -> bool {
-        matches!(self, Fault::ServerFrozen | Fault::ServerCutOff)
+    /// The server that goes on with its own clients, so that its own first write is what is owed.
+    pub(crate) fn owed_by(self) -> Option<u32> {
+        match self {
+            Fault::ServerFrozen | Fault::ServerCutOff => Some(0),
+            Fault::NodeKilled | Fault::NodeCutOff => u32::try_from(node::STRUCK).ok(),
+            Fault::ServerKilled
+            | Fault::DatabaseKilled
+            | Fault::DatabaseFrozen
+            | Fault::DiskFull
+            | Fault::ClocksApart => None,
+        }
     }
 
     /// When the first write must be through again, after it is over. That a connection was cut is known only when an
@@ -111,12 +126,14 @@ impl Fault {
             }
             Fault::DiskFull => fill_disk(fleet.directory()).await?,
             Fault::ClocksApart => {}
+            Fault::NodeKilled => node::kill(fleet).await?,
+            Fault::NodeCutOff => node::cut_off(fleet).await?,
         }
         Ok(log.now())
     }
 }
 
-fn container() -> Result<String> {
+pub(crate) fn container() -> Result<String> {
     std::env::var(CONTAINER_VARIABLE).with_context(|| {
         format!("{CONTAINER_VARIABLE} names no container; `cargo xtask itest --faults` sets it")
     })
@@ -150,12 +167,12 @@ fn ping<'a>(backend: &str, container: &'a str) -> Vec<&'a str> {
     ["exec", container].iter().chain(client).copied().collect()
 }
 
-async fn address(container: &str) -> Result<String> {
+pub(crate) async fn address(container: &str) -> Result<String> {
     const ADDRESS: &str = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
     docker(&["inspect", "--format", ADDRESS, container]).await
 }
 
-async fn docker(words: &[&str]) -> Result<String> {
+pub(crate) async fn docker(words: &[&str]) -> Result<String> {
     run("docker", words).await
 }
 

@@ -93,6 +93,11 @@ impl<'b> Fleet<'b> {
         &self.servers[0]
     }
 
+    /// Any of them, by its number.
+    pub(crate) fn server(&self, number: usize) -> &Server {
+        &self.servers[number]
+    }
+
     /// Where the run's files are.
     pub(crate) fn directory(&self) -> &Path {
         self.bed.root()

@@ -44,13 +44,13 @@ impl Summary {
         let mut answers = BTreeMap::new();
         let mut first_write = None::<u64>;
         let fault = options.fault.as_ref().map(|(_, fault)| *fault);
-        let owed_by_first = fault.is_some_and(Fault::keeps_its_clients);
+        let owed_by = fault.and_then(Fault::owed_by);
         for line in open()?.lines() {
             let operation: Operation = serde_json::from_str(&line?)?;
             if let Some(over) = over
                 && operation.outcome == Outcome::Ok
                 && operation.ended >= over
-                && (operation.server == 0 || !owed_by_first)
+                && owed_by.is_none_or(|server| operation.server == server)
                 && !matches!(operation.operation, Verb::Load | Verb::List)
             {
                 first_write = Some(first_write.map_or(operation.ended, |first| first.min(operation.ended)));

@@ -7,13 +7,16 @@
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::history::{self, Run};
-use super::{BACKENDS, Bench, SERVERS};
+use super::{BACKENDS, Bench, GALERA, SERVERS};
 
 /// How long the clients play; the fault begins after a third of it.
 const SECONDS: u64 = 18;
 
+/// The same where a node of a cluster goes and comes back, which takes longer, and is to happen under load.
+const SECONDS_OF_NODES: u64 = 45;
+
 /// What goes wrong, and where that means anything.
-const FAULTS: [(&str, &[&str]); 7] = [
+const FAULTS: [(&str, &[&str]); 9] = [
     ("server-killed", &BACKENDS),
     ("server-frozen", &BACKENDS),
     ("server-cut-off", SERVERS),
@@ -21,6 +24,8 @@ const FAULTS: [(&str, &[&str]); 7] = [
     ("database-frozen", SERVERS),
     ("disk-full", &["sqlite"]),
     ("clocks-apart", &BACKENDS),
+    ("node-killed", &[GALERA]),
+    ("node-cut-off", &[GALERA]),
 ];
 
 /// Lets each fault happen on each backend that takes part, and fails if any of it is not borne.
@@ -30,7 +35,6 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     println!("\n== faults, seed {seed}");
     let only = &bench.plan.only_faults;
     let wanted = |name: &str| only.is_empty() || only.iter().any(|fault| fault == name);
-    let seconds = bench.plan.seconds.unwrap_or(SECONDS);
     let unknown = only
         .iter()
         .find(|name| FAULTS.iter().all(|(known, _)| known != name));
@@ -38,11 +42,17 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
         bail!("there is no fault `{name}`");
     }
     ensure!(
-        seconds >= SECONDS,
+        bench.plan.seconds.is_none_or(|seconds| seconds >= SECONDS),
         "a fault and what comes after it take {SECONDS} s"
     );
     let mut runs = Vec::new();
     for (fault, backends) in FAULTS.into_iter().filter(|(name, _)| wanted(name)) {
+        let usual = if fault.starts_with("node-") {
+            SECONDS_OF_NODES
+        } else {
+            SECONDS
+        };
+        let seconds = bench.plan.seconds.unwrap_or(usual);
         let backends = backends.iter().filter(|name| bench.plan.backends.contains(name));
         for backend in backends.copied() {
             let run = Run {

@@ -29,6 +29,9 @@ pub(crate) trait Connection: Session + fmt::Debug + 'static {
 
     /// How its transactions begin and end.
     fn frame(&self) -> &'static Frame;
+
+    /// Whether the commit that was answered just now has written anything, where the server's word is not enough.
+    async fn has_written(&mut self) -> Result<bool, Failure>;
 }
 
 /// What stands around the statements of a transaction that writes.
@@ -39,6 +42,8 @@ pub(crate) struct Frame {
     pub(crate) require_intact: Option<&'static str>,
     pub(crate) commit: &'static str,
     pub(crate) roll_back: &'static str,
+    /// Names the last transaction of this session that the database has taken, where it must be asked.
+    pub(crate) last_written: Option<&'static str>,
 }
 
 impl Frame {
@@ -48,6 +53,7 @@ impl Frame {
             require_intact: None,
             commit: "COMMIT",
             roll_back: "ROLLBACK",
+            last_written: None,
         }
     }
 }
@@ -55,14 +61,16 @@ impl Frame {
 static POSTGRES_FRAME: Frame = Frame::plain(&postgres::POSTGRES);
 static MYSQL_FRAME: Frame = Frame::plain(&mysql::MYSQL);
 
-/// A transaction that a node of a cluster ends in favour of another node's does not always say so to the statement that
-/// comes next, which then runs as if it were the first (ADR 0013). So what comes next must not be committed by itself,
-/// and a savepoint, which lives as long as its transaction, must still be there before the commit.
+/// A node of a cluster that ends a transaction in favour of another node's does not always say so to the statement that
+/// comes next, which then runs as if it were the first; nor to a COMMIT, which then commits nothing and says that it has
+/// (ADR 0013). So what comes next must not be committed by itself; a savepoint, which lives as long as its
+/// transaction, must still be there before the commit; and after it the session must have written something new.
 static GALERA_FRAME: Frame = Frame {
     begin: "SET autocommit = 0; START TRANSACTION; SAVEPOINT begun",
     require_intact: Some("RELEASE SAVEPOINT begun"),
     commit: "COMMIT; SET autocommit = 1",
     roll_back: "ROLLBACK; SET autocommit = 1",
+    last_written: Some("SELECT CONVERT(WSREP_LAST_WRITTEN_GTID() USING utf8mb4)"),
 };
 
 /// Where to connect to, and as whom.
@@ -100,6 +108,7 @@ impl Connector {
                 let mut session = Postgres {
                     connection,
                     frame: &POSTGRES_FRAME,
+                    last_written: String::new(),
                 };
                 session.set(&postgres_settings(options)).await?;
                 Ok(Box::new(session))
@@ -112,12 +121,15 @@ impl Connector {
                 let mut session = MySql {
                     connection,
                     frame: &MYSQL_FRAME,
+                    last_written: String::new(),
                 };
                 let flavour = Flavour::of(&mut session).await?;
                 if flavour == Flavour::Galera && !mutant("m-intact") {
                     session.frame = &GALERA_FRAME;
                 }
                 session.set(&mysql_settings(options, flavour)).await?;
+                // What it has written so far is nothing, whatever that is called.
+                session.has_written().await?;
                 Ok(Box::new(session))
             }
         }
@@ -275,6 +287,8 @@ macro_rules! session {
         struct $session {
             connection: $connection,
             frame: &'static Frame,
+            /// What the server has called the last transaction that it took from this session.
+            last_written: String,
         }
 
         impl $session {
@@ -301,6 +315,20 @@ macro_rules! session {
 
             fn frame(&self) -> &'static Frame {
                 self.frame
+            }
+
+            async fn has_written(&mut self) -> Result<bool, Failure> {
+                let Some(sql) = self.frame.last_written else {
+                    return Ok(true);
+                };
+                let found = self.rows(&Arc::from(sql), &[]).await?.pop();
+                let last = found
+                    .map(|mut row| row.text(0))
+                    .transpose()?
+                    .unwrap_or_default();
+                let is_new = last != self.last_written;
+                self.last_written = last;
+                Ok(is_new)
             }
         }
 

@@ -116,6 +116,10 @@ impl Lease<'_> {
         self.connection().frame()
     }
 
+    pub(super) async fn has_written(&mut self) -> Result<bool, Failure> {
+        self.connection().has_written().await
+    }
+
     pub(super) fn give_back(mut self) {
         if let Some(connection) = self.connection.take() {
             let mut idle = self.queue.idle.lock().unwrap_or_else(PoisonError::into_inner);
