@@ -12,13 +12,14 @@ use treeline_tests::{eventually, output};
 use crate::failover::{self, Primary};
 use crate::fleet::Fleet;
 use crate::log::Log;
+use crate::node;
 use crate::points;
 
 /// Names the container of a database server, by which it can be killed and frozen.
 const CONTAINER_VARIABLE: &str = "TREELINE_TEST_CONTAINER";
 
 /// Longer than the bound of a wait for a row, so that some are given up.
-const SILENCE: Duration = Duration::from_secs(6);
+pub(crate) const SILENCE: Duration = Duration::from_secs(6);
 
 /// What stands still does not answer within this.
 const NOTICED_WITHIN: Duration = Duration::from_secs(1);
@@ -54,6 +55,10 @@ pub(crate) enum Fault {
     DiskFull,
     /// The first server's clock is an hour ahead and the second's an hour behind, all the time.
     ClocksApart,
+    /// The second server's node of a cluster dies and comes back.
+    NodeKilled,
+    /// The second server's node loses the others, and is the minority.
+    NodeCutOff,
 }
 
 /// How a fault ended.
@@ -72,14 +77,14 @@ pub(crate) struct Over {
 pub(crate) enum Owed {
     /// Of any server.
     Any,
-    /// Of the first, which went on with its own clients.
-    First,
+    /// Of the one with this number, which went on with its own clients.
+    Of(usize),
     /// Of each.
     Each,
 }
 
 impl Fault {
-    pub(crate) const ALL: [(&'static str, Fault); 11] = [
+    pub(crate) const ALL: [(&'static str, Fault); 13] = [
         ("server-killed", Fault::ServerKilled),
         ("server-dies-at-points", Fault::ServerDiesAtPoints),
         ("server-frozen", Fault::ServerFrozen),
@@ -91,6 +96,8 @@ impl Fault {
         ("primary-left-behind", Fault::PrimaryLeftBehind),
         ("disk-full", Fault::DiskFull),
         ("clocks-apart", Fault::ClocksApart),
+        ("node-killed", Fault::NodeKilled),
+        ("node-cut-off", Fault::NodeCutOff),
     ];
 
     pub(crate) fn named(name: &str) -> Result<Fault> {
@@ -102,7 +109,8 @@ impl Fault {
     /// Whose first write is owed after it is over.
     pub(crate) fn owed(self) -> Owed {
         match self {
-            Fault::ServerFrozen | Fault::ServerCutOff => Owed::First,
+            Fault::ServerFrozen | Fault::ServerCutOff => Owed::Of(0),
+            Fault::NodeKilled | Fault::NodeCutOff => Owed::Of(node::STRUCK),
             Fault::PrimaryFailedOver | Fault::PrimaryFrozen | Fault::PrimaryLeftBehind => Owed::Each,
             _ => Owed::Any,
         }
@@ -165,6 +173,8 @@ impl Fault {
             Fault::PrimaryLeftBehind => return failover::strike(Primary::LeftBehind, fleet, log).await,
             Fault::DiskFull => fill_disk(fleet.directory()).await?,
             Fault::ClocksApart => clocks_are_apart(fleet).await?,
+            Fault::NodeKilled => node::kill(fleet).await?,
+            Fault::NodeCutOff => node::cut_off(fleet).await?,
         }
         Ok(Over {
             at: log.now(),

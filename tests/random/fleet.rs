@@ -126,6 +126,11 @@ impl<'b> Fleet<'b> {
         self.servers.iter().map(Server::client)
     }
 
+    /// Any of them, by its number.
+    pub(crate) fn server(&self, number: usize) -> &Server {
+        &self.servers[number]
+    }
+
     /// Where the run's files are.
     pub(crate) fn directory(&self) -> &Path {
         self.bed.root()

@@ -19,6 +19,7 @@ mod failover;
 mod fault;
 mod fleet;
 mod log;
+mod node;
 mod options;
 mod points;
 mod summary;
@@ -155,9 +156,22 @@ async fn told(options: &Options) -> Result<Summary> {
     log.finish()?;
 
     fleet.all_are_alive().await?;
-    let audit = bed.run(&["check"]).await?;
-    let audit = (audit.code != Some(0)).then(|| audit.text());
+    let audit = audit(&bed).await?;
     Summary::of(options, audit, over, silent)
+}
+
+/// What is wrong with the database, at any of its nodes, or between them.
+async fn audit(bed: &Bed) -> Result<Option<String>> {
+    for node in 0..bed.nodes() {
+        let audit = bed.run(&["check", "--database", bed.database_url(node)]).await?;
+        if audit.code != Some(0) {
+            return Ok(Some(audit.text()));
+        }
+        if bed.rows_at(node).await? != bed.rows().await? {
+            return Ok(Some("the nodes hold different rows".to_owned()));
+        }
+    }
+    Ok(None)
 }
 
 fn bed(options: &Options) -> Result<Bed> {

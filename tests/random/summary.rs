@@ -67,7 +67,7 @@ impl Summary {
         }
         let first_write = owed.and_then(|owed| match owed {
             Owed::Any => first_writes.iter().flatten().copied().min(),
-            Owed::First => first_writes.first().copied().flatten(),
+            Owed::Of(server) => first_writes.get(server).copied().flatten(),
             Owed::Each => first_writes
                 .iter()
                 .copied()

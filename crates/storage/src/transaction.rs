@@ -97,16 +97,28 @@ pub(crate) struct Proof {
 pub(crate) struct Transaction<'s> {
     session: &'s mut dyn Session,
     rendered: &'s Rendered,
+    wrote: bool,
 }
 
 impl<'s> Transaction<'s> {
     pub(crate) fn new(session: &'s mut dyn Session, rendered: &'s Rendered) -> Transaction<'s> {
-        Transaction { session, rendered }
+        Transaction {
+            session,
+            rendered,
+            wrote: false,
+        }
+    }
+
+    /// Whether a statement has changed anything so far.
+    pub(crate) fn wrote(&self) -> bool {
+        self.wrote
     }
 
     /// Runs a statement and answers how many rows it matched.
     pub(crate) async fn run(&mut self, statement: &Statement, values: &[Value]) -> Result<u64, Failure> {
-        self.session.run(self.rendered.text(statement), values).await
+        let count = self.session.run(self.rendered.text(statement), values).await?;
+        self.wrote |= count > 0;
+        Ok(count)
     }
 
     /// Runs a statement and answers its rows.

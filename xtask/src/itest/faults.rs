@@ -9,13 +9,16 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::history::{self, Run};
-use super::{BACKENDS, Bench, SERVERS};
+use super::{BACKENDS, Bench, GALERA, SERVERS};
 
 /// How long the clients play; the fault begins after a third of it.
 const SECONDS: u64 = 18;
 
+/// The same where a node of a cluster goes and comes back, which takes longer, and is to happen under load.
+const SECONDS_OF_NODES: u64 = 45;
+
 /// What goes wrong, and where that means anything.
-const FAULTS: [(&str, &[&str]); 11] = [
+const FAULTS: [(&str, &[&str]); 13] = [
     ("server-killed", &BACKENDS),
     ("server-dies-at-points", &BACKENDS),
     ("server-frozen", &BACKENDS),
@@ -27,6 +30,8 @@ const FAULTS: [(&str, &[&str]); 11] = [
     ("primary-left-behind", &["postgres"]),
     ("disk-full", &["sqlite"]),
     ("clocks-apart", &BACKENDS),
+    ("node-killed", &[GALERA]),
+    ("node-cut-off", &[GALERA]),
 ];
 
 /// Rules that the servers leave out, the fault that shows it, and what may be found.
@@ -51,7 +56,6 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     println!("\n== faults, seed {seed}");
     let only = &bench.plan.only_faults;
     let wanted = |name: &str| only.is_empty() || only.iter().any(|fault| fault == name);
-    let seconds = bench.plan.seconds.unwrap_or(SECONDS);
     let unknown = only
         .iter()
         .find(|name| FAULTS.iter().all(|(known, _)| known != name));
@@ -59,14 +63,20 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
         bail!("there is no fault `{name}`");
     }
     ensure!(
-        seconds >= SECONDS,
+        bench.plan.seconds.is_none_or(|seconds| seconds >= SECONDS),
         "a fault and what comes after it take {SECONDS} s"
     );
     if bench.plan.mutants {
-        return without_rules(bench, &program, seed, seconds);
+        return without_rules(bench, &program, seed, bench.plan.seconds.unwrap_or(SECONDS));
     }
     let mut runs = Vec::new();
     for (fault, backends) in FAULTS.into_iter().filter(|(name, _)| wanted(name)) {
+        let usual = if fault.starts_with("node-") {
+            SECONDS_OF_NODES
+        } else {
+            SECONDS
+        };
+        let seconds = bench.plan.seconds.unwrap_or(usual);
         let backends = backends.iter().filter(|name| bench.plan.backends.contains(name));
         for backend in backends.copied() {
             let run = Run {

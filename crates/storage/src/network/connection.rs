@@ -32,6 +32,9 @@ pub(crate) trait Connection: Session + fmt::Debug + 'static {
 
     /// How its transactions begin and end.
     fn frame(&self) -> &'static Frame;
+
+    /// Whether the commit that was answered just now has written anything, where the server's word is not enough.
+    async fn has_written(&mut self) -> Result<bool, Failure>;
 }
 
 /// Where to connect to, and as whom.
@@ -82,12 +85,15 @@ impl Connector {
                 let mut session = MySql {
                     connection,
                     frame: &MYSQL_FRAME,
+                    last_written: String::new(),
                 };
                 let flavour = Flavour::of(&mut session).await?;
                 if flavour == Flavour::Galera && !mutant("m-intact") {
                     session.frame = &GALERA_FRAME;
                 }
                 session.set(&mysql_settings(options, flavour)).await?;
+                // What it has written so far is nothing, whatever that is called.
+                session.has_written().await?;
                 Ok((Box::new(session), 0))
             }
         }
@@ -108,6 +114,7 @@ pub(super) async fn connect_postgres(
     let mut session = Postgres {
         connection,
         frame: &POSTGRES_FRAME,
+        last_written: String::new(),
     };
     let question = if of_several { WHICH_LINE } else { IN_RECOVERY };
     let text = format!("{}; {question}", postgres_settings(options));
@@ -294,6 +301,8 @@ macro_rules! session {
         struct $session {
             connection: $connection,
             frame: &'static Frame,
+            /// What the server has called the last transaction that it took from this session.
+            last_written: String,
         }
 
         impl $session {
@@ -343,6 +352,20 @@ macro_rules! session {
 
             fn frame(&self) -> &'static Frame {
                 self.frame
+            }
+
+            async fn has_written(&mut self) -> Result<bool, Failure> {
+                let Some(sql) = self.frame.last_written else {
+                    return Ok(true);
+                };
+                let found = self.rows(&Arc::from(sql), &[]).await?.pop();
+                let last = found
+                    .map(|mut row| row.text(0))
+                    .transpose()?
+                    .unwrap_or_default();
+                let is_new = last != self.last_written;
+                self.last_written = last;
+                Ok(is_new)
             }
         }
 

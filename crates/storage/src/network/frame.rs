@@ -10,6 +10,8 @@ pub(crate) struct Frame {
     pub(crate) require_intact: Option<&'static str>,
     pub(crate) commit: &'static str,
     pub(crate) roll_back: &'static str,
+    /// Names the last transaction of this session that the database has taken, where it must be asked.
+    pub(crate) last_written: Option<&'static str>,
 }
 
 impl Frame {
@@ -19,6 +21,7 @@ impl Frame {
             require_intact: None,
             commit: "COMMIT",
             roll_back: "ROLLBACK",
+            last_written: None,
         }
     }
 }
@@ -26,12 +29,14 @@ impl Frame {
 pub(super) static POSTGRES_FRAME: Frame = Frame::plain(&postgres::POSTGRES);
 pub(super) static MYSQL_FRAME: Frame = Frame::plain(&mysql::MYSQL);
 
-/// A transaction that a node of a cluster ends in favour of another node's does not always say so to the statement that
-/// comes next, which then runs as if it were the first (ADR 0013). So what comes next must not be committed by itself,
-/// and a savepoint, which lives as long as its transaction, must still be there before the commit.
+/// A node of a cluster that ends a transaction in favour of another node's does not always say so to the statement that
+/// comes next, which then runs as if it were the first; nor to a COMMIT, which then commits nothing and says that it has
+/// (ADR 0013). So what comes next must not be committed by itself; a savepoint, which lives as long as its
+/// transaction, must still be there before the commit; and after it the session must have written something new.
 pub(super) static GALERA_FRAME: Frame = Frame {
     begin: "SET autocommit = 0; START TRANSACTION; SAVEPOINT begun",
     require_intact: Some("RELEASE SAVEPOINT begun"),
     commit: "COMMIT; SET autocommit = 1",
     roll_back: "ROLLBACK; SET autocommit = 1",
+    last_written: Some("SELECT CONVERT(WSREP_LAST_WRITTEN_GTID() USING utf8mb4)"),
 };

@@ -99,6 +99,7 @@ impl Network {
             }
             Err(failure) => Err(failure),
         };
+        let wrote = transaction.wrote();
         let output = match ran {
             Ok((output, false)) => output,
             Ok((_, true)) => {
@@ -108,22 +109,7 @@ impl Network {
             }
             Err(failure) => return Err(roll_back(lease, failure).await),
         };
-        if let Some(require_intact) = frame.require_intact
-            && let Err(failure) = lease.control(require_intact).await
-        {
-            return Err(roll_back(lease, failure).await);
-        }
-        match lease.control(frame.commit).await {
-            Ok(()) => {
-                lease.give_back();
-                Ok(Written::Committed(output))
-            }
-            Err(Failure::Disconnected(detail)) => {
-                say_unknown(W::NAME, &detail);
-                Ok(Written::Unknown(output))
-            }
-            Err(failure) => Err(roll_back(lease, failure).await),
-        }
+        commit::<W>(lease, output, wrote).await
     }
 
     /// Runs one statement that is a whole transaction. `None` where it wrote nothing, and the portable form must say why.
@@ -190,10 +176,56 @@ impl Network {
     }
 }
 
+/// Ends a transaction, and answers what is known of it then.
+async fn commit<W: Work>(
+    mut lease: Lease<'_>,
+    output: W::Output,
+    wrote: bool,
+) -> Result<Written<W::Output>, Failure> {
+    let frame = lease.frame()?;
+    if let Some(require_intact) = frame.require_intact
+        && let Err(failure) = lease.control(require_intact).await
+    {
+        return Err(roll_back(lease, failure).await);
+    }
+    match lease.control(frame.commit).await {
+        Ok(()) => {}
+        Err(Failure::Disconnected(detail)) => {
+            say_unknown(W::NAME, &detail);
+            return Ok(Written::Unknown(output));
+        }
+        Err(failure) => return Err(roll_back(lease, failure).await),
+    }
+    match if wrote {
+        lease.has_written().await
+    } else {
+        Ok(true)
+    } {
+        Ok(true) => {
+            lease.give_back();
+            Ok(Written::Committed(output))
+        }
+        // It may have been taken in another way; its proof tells. What has none may simply run again.
+        Ok(false) => {
+            lease.give_back();
+            say_unknown(W::NAME, "another node's transaction was in its way");
+            Ok(Written::Unknown(output))
+        }
+        Err(failure) => {
+            say_unknown(W::NAME, &format!("{failure:?}"));
+            Ok(Written::Unknown(output))
+        }
+    }
+}
+
 /// A commit was asked for and never answered; what became of it is about to be found out.
 fn say_unknown(transaction: &'static str, detail: &str) {
     metrics::counter!("treeline_commits_unknown_total", "transaction" => transaction).increment(1);
-    tracing::warn!(transaction, detail, "the connection was lost during a commit");
+    tracing::warn!(
+        transaction,
+        detail,
+        "it is not known whether a commit took effect"
+    );
 }
 
 /// A begin waits for nobody's rows. A node of a cluster says "lock wait timeout" where it cannot catch up with the others.

@@ -140,6 +140,12 @@ impl Lease<'_> {
         self.parts().map(|(connection, _)| connection.frame())
     }
 
+    pub(super) async fn has_written(&mut self) -> Result<bool, Failure> {
+        let (connection, guard) = self.parts()?;
+        let answer = guard.bound(connection.has_written()).await;
+        self.settle(answer)
+    }
+
     pub(super) fn give_back(mut self) {
         if let Some(connection) = self.connection.take() {
             let mut idle = self.queue.idle.lock().unwrap_or_else(PoisonError::into_inner);
