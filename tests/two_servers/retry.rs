@@ -169,7 +169,12 @@ async fn r_retry_3_a_wait_for_a_parent_has_a_bound(race: &mut Race) -> Result<()
     let took = begun.elapsed();
     refused.refused(409, 1012)?;
     ensure!(refused.headers.contains_key("retry-after"), "no Retry-After");
-    ensure!(took <= BOUND + Duration::from_secs(1), "it took {took:?}");
+    // InnoDB ends waits by whole seconds, and looks for them once a second.
+    let late = match race.backend {
+        Backend::Sqlite | Backend::Postgres => Duration::from_secs(1),
+        Backend::MariaDb | Backend::MySql | Backend::Galera => Duration::from_secs(2),
+    };
+    ensure!(took <= BOUND + late, "it took {took:?}");
     let timeouts = hasty.count(LOCK_TIMEOUTS).await? + hasty.count(STATEMENT_TIMEOUTS).await?;
     ensure!(timeouts > 0, "the wait is not counted");
     let exhausted = hasty
