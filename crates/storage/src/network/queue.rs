@@ -106,7 +106,8 @@ impl Queue {
                 Ok(Err(failure)) => failure,
                 Err(_) => Failure::Disconnected("it did not answer in time".to_owned()),
             };
-            let Failure::Disconnected(detail) = failure else {
+            // Nobody's rows are in the way of a connection: a node of a cluster that waits here waits for the others.
+            let (Failure::Disconnected(detail) | Failure::Transient(detail)) = failure else {
                 return Err(failure);
             };
             if Instant::now() + RECONNECT_WAIT >= deadline {
