@@ -1,4 +1,4 @@
-//! Section 9 of the list: what only a cluster of database nodes can get wrong.
+//! Section 10 of the list: what only a cluster of database nodes can get wrong.
 
 use anyhow::Result;
 use treeline_core::Kind;
