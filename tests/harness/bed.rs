@@ -260,7 +260,7 @@ impl Bed {
     /// The same as a server with this number would see them.
     pub async fn rows_at(&self, server: usize) -> Result<Rows> {
         let outcome = self
-            .run(&["check", "--dump", "--database", self.database_url(server)])
+            .run_on(self.database_url(server), &["check", "--dump"])
             .await?;
         Rows::parse(&outcome.stdout)
             .with_context(|| format!("`treeline check --dump` said:\n{}", outcome.text()))

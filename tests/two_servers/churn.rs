@@ -100,7 +100,16 @@ impl Tally {
         Ok(false)
     }
 
-    pub(crate) fn add(&mut self, other: Tally) {
+    /// Waits for all of them, and adds up what they were told.
+    pub(crate) async fn of(mut clients: JoinSet<Result<Tally>>) -> Result<Tally> {
+        let mut tally = Tally::default();
+        while let Some(told) = clients.join_next().await {
+            tally.add(told??);
+        }
+        Ok(tally)
+    }
+
+    fn add(&mut self, other: Tally) {
         self.created += other.created;
         self.dropped += other.dropped;
         self.in_vain += other.in_vain;
@@ -167,12 +176,7 @@ async fn r_drop_2_one_name_flipped_on_both_servers(race: &mut Race) -> Result<()
             Ok(tally)
         });
     }
-    let mut tally = Tally::default();
-    while let Some(flipped) = flippers.join_next().await {
-        let flipped: Result<Tally> = flipped?;
-        tally.add(flipped?);
-    }
-    adds_up(race, &x, &tally).await
+    adds_up(race, &x, &Tally::of(flippers).await?).await
 }
 
 /// Creates, or sets on "taken", and begins anew on "missing".
@@ -286,10 +290,7 @@ impl Churn {
                 anyhow::Ok(tally)
             });
         }
-        let mut tally = Tally::default();
-        while let Some(written) = writers.join_next().await {
-            tally.add(written??);
-        }
+        let tally = Tally::of(writers).await?;
         stop.set();
         while let Some(read) = readers.join_next().await {
             read??;

@@ -24,17 +24,6 @@ rows! {
     r_parent_12_a_cascade_waits_for_a_create_two_levels_down of &[Kind::Fileset],
 }
 
-/// A parent that is there, with nothing in it, and a child to be.
-async fn family(race: &mut Race, name: &str) -> Result<(Entity, Entity)> {
-    let kind = race.kind;
-    let parent = race.make(kind.parent().unwrap_or(kind), name).await?;
-    let child = match kind {
-        Kind::ModelVersion => parent.child(kind, "0"),
-        _ => parent.child(kind, race.name(&format!("child_of_{name}"))),
-    };
-    Ok((parent, child))
-}
-
 fn both_live(facts: &Facts, parent: &Entity, child: &Entity) -> Result<()> {
     let (parent, child) = (facts.live(parent)?, facts.live(child)?);
     ensure!(
@@ -45,7 +34,7 @@ fn both_live(facts: &Facts, parent: &Entity, child: &Entity) -> Result<()> {
 }
 
 async fn r_parent_1_a_parent_that_went_before_the_lock_is_missing(race: &mut Race) -> Result<()> {
-    let (parent, child) = family(race, "p").await?;
+    let (parent, child) = race.family("p").await?;
     let a = race.hold(A, &child.create(), "create.resolved").await?;
     race.done(B, &parent.drop()).await?;
     parent_is_missing(&a.goes_on().await?, race.kind)?;
@@ -57,7 +46,7 @@ async fn r_parent_1_a_parent_that_went_before_the_lock_is_missing(race: &mut Rac
 /// The child's shared lock keeps the drop away from the parent; the drop looks for children after its lock, so it
 /// finds the child that was committed meanwhile. On a cluster the drop finishes, and the child has no parent any more.
 async fn r_parent_2_a_plain_drop_waits_for_the_child_and_then_finds_it(race: &mut Race) -> Result<()> {
-    let (parent, child) = family(race, "p").await?;
+    let (parent, child) = race.family("p").await?;
     let a = race.hold(A, &child.create(), "create.parent_locked").await?;
     let b = race.meanwhile(B, &parent.drop_plainly());
     let met = race.meet(a, b).await?;
@@ -88,7 +77,7 @@ async fn r_parent_3_a_cascade_waits_for_the_child_and_takes_it_along(race: &mut 
     if race.backend.has_two_primaries() {
         return a_cascade_overtakes_the_child(race).await;
     }
-    let (parent, child) = family(race, "p").await?;
+    let (parent, child) = race.family("p").await?;
     let mut a = race.hold(A, &child.create(), "create.parent_locked").await?;
     let mut b = race.meanwhile(B, &parent.drop());
     b.waits().await?;
@@ -104,7 +93,7 @@ async fn r_parent_3_a_cascade_waits_for_the_child_and_takes_it_along(race: &mut 
 /// The same at two nodes: the drop is through before the child is, at either point.
 async fn a_cascade_overtakes_the_child(race: &mut Race) -> Result<()> {
     for (name, point) in [("p", "create.parent_locked"), ("q", "create.inserted")] {
-        let (parent, child) = family(race, name).await?;
+        let (parent, child) = race.family(name).await?;
         let a = race.hold(A, &child.create(), point).await?;
         let b = race.meanwhile(B, &parent.drop());
         let met = race.meet(a, b).await?;
@@ -118,13 +107,13 @@ async fn a_cascade_overtakes_the_child(race: &mut Race) -> Result<()> {
 
 async fn r_parent_4_a_child_that_came_before_the_lock_is_found(race: &mut Race) -> Result<()> {
     if LEAVES.contains(&race.kind) {
-        let (parent, child) = family(race, "plain").await?;
+        let (parent, child) = race.family("plain").await?;
         let a = race.hold(A, &parent.drop_plainly(), "drop.resolved").await?;
         race.done(B, &child.create()).await?;
         a.goes_on().await?.refused(409, 1005)?;
         both_live(&race.facts().await?, &parent, &child)?;
     }
-    let (parent, child) = family(race, "p").await?;
+    let (parent, child) = race.family("p").await?;
     let a = race.hold(A, &parent.drop(), "drop.resolved").await?;
     race.done(B, &child.create()).await?;
     dropped(&a.goes_on().await?, true)?;
@@ -140,7 +129,7 @@ async fn r_parent_5_a_child_waits_for_the_drop_and_then_has_no_parent(race: &mut
         .into_iter()
         .enumerate()
     {
-        let (parent, child) = family(race, &format!("p{number}")).await?;
+        let (parent, child) = race.family(&format!("p{number}")).await?;
         let a = race.hold(A, &parent.drop(), point).await?;
         let b = race.meanwhile(B, &child.create());
         let met = race.meet(a, b).await?;
@@ -172,7 +161,7 @@ fn comes_too_late_or_goes_along(facts: &Facts, first: Side, made: &Answer, entit
 }
 
 async fn r_parent_6_a_drop_that_dies_before_its_commit_has_dropped_nothing(race: &mut Race) -> Result<()> {
-    let (parent, child) = family(race, "p").await?;
+    let (parent, child) = race.family("p").await?;
     let a = race.hold(A, &parent.drop(), "drop.written").await?;
     let mut b = race.meanwhile(B, &child.create());
     b.waits_or_is_elsewhere().await?;
@@ -191,7 +180,7 @@ async fn r_parent_6_a_drop_that_dies_before_its_commit_has_dropped_nothing(race:
 
 /// Two levels down too: a version is linked to a model that the cascade has found.
 async fn r_parent_7_a_cascade_holds_everything_below_it(race: &mut Race) -> Result<()> {
-    let (schema, _) = family(race, "p").await?;
+    let (schema, _) = race.family("p").await?;
     let mut leaves = Vec::new();
     for number in 0..5 {
         let leaf = schema.child(race.kind, race.name(&format!("x{number}")));

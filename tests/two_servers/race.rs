@@ -82,6 +82,21 @@ impl Race {
         self.make(self.kind, name).await
     }
 
+    /// A parent that is there, with nothing in it, and a child of the row's kind to be.
+    pub(crate) async fn family(&mut self, name: &str) -> Result<(Entity, Entity)> {
+        let parent = self.make(self.kind.parent().unwrap_or(self.kind), name).await?;
+        let child = self.child_of(&parent, name);
+        Ok((parent, child))
+    }
+
+    /// A child of the row's kind, whether its parent is there or not. The first version of a model has no other name.
+    pub(crate) fn child_of(&self, parent: &Entity, name: &str) -> Entity {
+        match self.kind {
+            Kind::ModelVersion => parent.child(self.kind, "0"),
+            _ => parent.child(self.kind, self.name(&format!("child_of_{name}"))),
+        }
+    }
+
     /// Something of any kind that is there.
     pub(crate) async fn make(&mut self, kind: Kind, name: &str) -> Result<Entity> {
         let made = self.spot(kind, name).await?;

@@ -6,7 +6,6 @@ use anyhow::{Result, ensure};
 use treeline_core::Kind;
 use treeline_tests::Action;
 
-use crate::entity::Entity;
 use crate::holds::BY_A;
 use crate::lab::Backend;
 use crate::race::{A, B, Held, Race, dropped};
@@ -144,21 +143,10 @@ async fn r_retry_2_a_deadlock_with_a_stranger_is_run_again_and_counted(race: &mu
     facts.feed_says(facts.live(&x)?, &feed)
 }
 
-/// A parent that is there, and a child to be.
-async fn family(race: &mut Race) -> Result<(Entity, Entity)> {
-    let kind = race.kind;
-    let parent = race.make(kind.parent().unwrap_or(kind), "p").await?;
-    let child = match kind {
-        Kind::ModelVersion => parent.child(kind, "0"),
-        _ => parent.child(kind, race.name("child")),
-    };
-    Ok((parent, child))
-}
-
 /// Somebody holds the parent's row for longer than anybody waits for it.
 async fn r_retry_3_a_wait_for_a_parent_has_a_bound(race: &mut Race) -> Result<()> {
     const BOUND: Duration = Duration::from_secs(2);
-    let (parent, child) = family(race).await?;
+    let (parent, child) = race.family("p").await?;
     let bound = BOUND.as_millis().to_string();
     // Where A is: at another node it would not wait.
     let hasty = race.start(A, &["--operation-ms-max", &bound]).await?;
@@ -191,7 +179,7 @@ async fn r_retry_3_a_wait_for_a_parent_has_a_bound(race: &mut Race) -> Result<()
 /// it still has its locks.
 async fn r_retry_4_a_server_that_goes_silent_holds_nobody_up_for_long(race: &mut Race) -> Result<()> {
     const SUFFERED: Duration = Duration::from_secs(35);
-    let (parent, child) = family(race).await?;
+    let (parent, child) = race.family("p").await?;
     // MySQL ends such a session when it ends idle ones, after 21 s, and A must have time left then.
     let bound = if race.backend == Backend::MySql {
         "30000"

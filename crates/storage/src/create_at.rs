@@ -32,7 +32,6 @@ pub(crate) struct CreateAt {
     /// What the catalog is.
     pub(crate) provider: Provider,
     pub(crate) row: NewRow,
-    pub(crate) claim: Claim,
 }
 
 #[async_trait]
@@ -58,8 +57,9 @@ impl Work for CreateAt {
             path: self.path.clone(),
             metalake_id: Some(parent.metalake_id()),
             row: self.row.clone(),
+            // Without locations there is nothing to claim.
             locations: Vec::new(),
-            claim: self.claim.clone(),
+            claim: Claim::default(),
         };
         match create.run(transaction).await? {
             Created::Done(record, _) => Ok(Some(record)),

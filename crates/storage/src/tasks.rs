@@ -78,7 +78,7 @@ pub enum TaskFilter {
 }
 
 /// In whose name tasks are claimed, and for how long.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Claim {
     pub(crate) holder: String,
     pub(crate) lease_ms: i64,

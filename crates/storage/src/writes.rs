@@ -141,7 +141,6 @@ impl Store {
             parent,
             provider,
             row: NewRow::of(path.name().clone(), payload)?,
-            claim: self.claim()?,
         };
         let created = self.write(create).await?;
         sync_point!("create.committed", path.name().as_str());

@@ -119,13 +119,13 @@ impl Databases {
     }
 
     /// A PostgreSQL primary with a standby, beside the server that all other runs share.
-    pub(super) fn pair(&self) -> Result<Pair> {
+    pub(super) fn pair(&self, plan: &Plan) -> Result<Pair> {
         let server = self
             .of(&["postgres"])
             .next()
             .context("PostgreSQL takes no part")?;
         let network = self.network.as_ref().context("there is no network")?;
-        Pair::start(&server.image, &network.name, self.keep)
+        Pair::start(&server.image, &network.name, plan)
     }
 
     /// Where servers run that are containers too: the image, the network, and this machine's address in it.

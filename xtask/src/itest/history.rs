@@ -167,7 +167,7 @@ pub(super) fn play(bench: &Bench<'_>, program: &Path, mut run: Run, seconds: u64
         number.map_or(0, |number| number + 1)
     );
     // A failover leaves nothing of its servers that another run could use.
-    let pair = faults::takes_a_pair(run.fault).then(|| bench.databases.pair());
+    let pair = faults::takes_a_pair(run.fault).then(|| bench.databases.pair(bench.plan));
     let pair = pair.transpose()?;
     let databases = match &pair {
         Some(pair) => vec![pair.make(&short)?],

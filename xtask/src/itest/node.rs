@@ -40,7 +40,7 @@ pub(super) struct Url {
 }
 
 /// Room for many servers, and defaults that are not what the protocols need: each session sets its own.
-pub(super) fn settings(backend: &str) -> &'static [&'static str] {
+fn settings(backend: &str) -> &'static [&'static str] {
     match backend {
         "postgres" => &[
             "-c",

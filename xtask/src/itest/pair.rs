@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 
+use super::Plan;
 use super::databases::variable;
 use super::history::CONTAINER_VARIABLE;
-use super::node::{READY_WITHIN, settings};
+use super::node::{Node, READY_WITHIN};
 use crate::command;
-use crate::containers::{ACCOUNT, Container, LABEL};
+use crate::containers::{ACCOUNT, Container};
 use crate::images;
 
 const BACKEND: &str = "postgres";
@@ -27,17 +28,14 @@ pub(super) struct Pair {
 
 impl Pair {
     /// Starts both. The primary acknowledges nothing before the standby has it.
-    pub(super) fn start(image: &str, network: &str, keep: bool) -> Result<Pair> {
+    pub(super) fn start(image: &str, network: &str, plan: &Plan) -> Result<Pair> {
         ensure!(
             image.starts_with(images::REPOSITORY),
             "only the image of this repository can be a standby, and {image} is another"
         );
         let run = |options: &[&str], setting: &str| {
-            let options = [&["--label", LABEL, "--network", network], options].concat();
-            let arguments = [settings(BACKEND), &["-c", setting]].concat();
-            let mut container = Container::of_database(BACKEND, image, &options, &arguments)?;
-            container.keep = keep;
-            anyhow::Ok(container)
+            let options = [&["--network", network], options].concat();
+            Node::container(BACKEND, image, &options, &["-c", setting], plan)
         };
         let primary = run(&[], "synchronous_standby_names=standby")?;
         let (_, host) = split(&primary.url(BACKEND, network)?);

@@ -196,11 +196,11 @@ async fn commit<W: Work>(
         }
         Err(failure) => return Err(roll_back(lease, failure).await),
     }
-    match if wrote {
-        lease.has_written().await
-    } else {
-        Ok(true)
-    } {
+    if !wrote || frame.last_written.is_none() {
+        lease.give_back();
+        return Ok(Written::Committed(output));
+    }
+    match lease.has_written().await {
         Ok(true) => {
             lease.give_back();
             Ok(Written::Committed(output))
