@@ -58,10 +58,16 @@ impl Node {
         all.extend(arguments);
         let (mut server, hooks) = bed.start_with_hooks(&all).await?;
         server.hush();
-        Ok(Node {
+        let node = Node {
             server,
             hooks: Hooks::at(hooks),
+        };
+        // Every server sweeps once as it starts, and would take the work of a row for what another has left.
+        eventually("its first sweep is over", async || {
+            Ok(node.count("treeline_sweeps_total").await? > 0)
         })
+        .await?;
+        Ok(node)
     }
 }
 

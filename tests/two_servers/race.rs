@@ -32,7 +32,8 @@ static RUN: LazyLock<u32> = LazyLock::new(|| fastrand::u32(..));
 pub(crate) struct Race {
     pub(crate) kind: Kind,
     pub(crate) backend: Backend,
-    pub(crate) soak: bool,
+    /// Whether what flips or seeds many does so in its whole size.
+    pub(crate) whole: bool,
     pub(crate) pair: Pair,
     /// Which server is A.
     first: usize,
@@ -46,7 +47,7 @@ pub(crate) struct Race {
 }
 
 impl Race {
-    pub(crate) fn new(pair: Pair, kind: Kind, swapped: bool, soak: bool) -> Race {
+    pub(crate) fn new(pair: Pair, kind: Kind, swapped: bool, whole: bool) -> Race {
         let number = TOKENS.fetch_add(1, Ordering::Relaxed);
         let provider = match kind {
             Kind::Model | Kind::ModelVersion => "model",
@@ -56,7 +57,7 @@ impl Race {
         Race {
             kind,
             backend: pair.backend,
-            soak,
+            whole,
             pair,
             first: usize::from(swapped),
             token: format!("{:x}n{number}", *RUN),
@@ -67,9 +68,9 @@ impl Race {
         }
     }
 
-    /// The size of something large: the row's own with `--soak`, the smaller one otherwise.
+    /// The size of something large: the row's own in a soak, the smaller one otherwise.
     pub(crate) fn size(&self, whole: usize, usual: usize) -> usize {
-        if self.soak { whole } else { usual }
+        if self.whole { whole } else { usual }
     }
 
     /// A name for something of the row's kind, under a parent that is there; nothing is there under it yet.

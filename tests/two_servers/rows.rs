@@ -183,7 +183,8 @@ impl Case {
                 lab.take(self.backend).await.context(NotBegun)?
             }
         };
-        let mut race = Race::new(pair, self.kind, self.swapped, lab.soak);
+        // What flips thousands of times does the same in either order, so the whole sizes are for one of them.
+        let mut race = Race::new(pair, self.kind, self.swapped, lab.soak && !self.swapped);
         let mut told = (self.row.tell)(&mut race).await;
         if told.is_ok() {
             told = race.end().await;

@@ -35,7 +35,7 @@ cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--cont
   --race ID       only this row of docs/races.md, such as R-CREATE-1
   --containers    runs the servers in containers too, on the private network of the databases
   --keep          leaves the containers and databases for somebody to look at
-  --soak          every kind, both orders and the whole sizes; histories on three servers that are killed in turn
+  --soak          every kind in both orders, the whole sizes in one of them; histories on three servers that are killed in turn
   --mutants       shows that the rows can fail: runs them on servers with a rule switched off
   --switch NAME   only this switch, such as m-bump
   --local-locks on|off

@@ -212,6 +212,7 @@ impl Dispatcher {
             if let Err(error) = self.store.forget_keys(KEY_LIFE_MS).await {
                 tracing::warn!(%error, "could not forget old idempotency keys");
             }
+            metrics::counter!("treeline_sweeps_total").increment(1);
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(interval) => {}

@@ -38,5 +38,8 @@ pub(super) static GALERA_FRAME: Frame = Frame {
     require_intact: Some("RELEASE SAVEPOINT begun"),
     commit: "COMMIT; SET autocommit = 1",
     roll_back: "ROLLBACK; SET autocommit = 1",
-    last_written: Some("SELECT CONVERT(WSREP_LAST_WRITTEN_GTID() USING utf8mb4)"),
+    // It is about this session alone, so it need not wait for what other nodes have written.
+    last_written: Some(
+        "SET STATEMENT wsrep_sync_wait = 0 FOR SELECT CONVERT(WSREP_LAST_WRITTEN_GTID() USING utf8mb4)",
+    ),
 };
