@@ -22,6 +22,18 @@ impl Rows {
         Ok(Rows { rows })
     }
 
+    /// What only one of the two has, for people: the first few of each.
+    pub fn difference(&self, other: &Rows) -> String {
+        const SHOWN_MAX: usize = 5;
+        let only = |sign: &'static str, one: &Rows, other: &Rows| -> Vec<String> {
+            let only = one.rows.iter().filter(|row| !other.rows.contains(row));
+            only.take(SHOWN_MAX).map(|row| format!("{sign} {row}")).collect()
+        };
+        [only("-", self, other), only("+", other, self)]
+            .concat()
+            .join("\n")
+    }
+
     /// The rows of one table.
     pub fn of<'a>(&'a self, table: &'a str) -> impl Iterator<Item = &'a Value> {
         self.rows.iter().filter(move |row| row["table"] == table)

@@ -163,6 +163,11 @@ impl Server {
         tail(&self.log)
     }
 
+    /// What it has logged as failures of its own; the last of them.
+    pub fn log_errors(&self) -> String {
+        last_lines(&self.log, |line| line.contains(" ERROR "))
+    }
+
     async fn wait_until_ready(&mut self) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -201,13 +206,17 @@ impl Drop for Server {
 }
 
 fn tail(log: &Path) -> String {
+    last_lines(log, |_| true)
+}
+
+fn last_lines(log: &Path, wanted: impl Fn(&str) -> bool) -> String {
     // A log that is no file, such as a full device, may have no end.
     let text = if log.is_file() {
         std::fs::read_to_string(log).unwrap_or_default()
     } else {
         String::new()
     };
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = text.lines().filter(|line| wanted(line)).collect();
     lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n")
 }
 

@@ -116,6 +116,12 @@ impl<'b> Fleet<'b> {
         Ok(())
     }
 
+    /// What the servers have logged as failures of their own; of those that were killed, what came after.
+    pub(crate) fn log_errors(&self) -> String {
+        let logs: Vec<String> = self.servers.iter().map(Server::log_errors).collect();
+        logs.join("\n").trim().to_owned()
+    }
+
     /// The one that faults of servers befall.
     pub(crate) fn first(&self) -> &Server {
         &self.servers[0]

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use tokio::task::JoinSet;
-use treeline_tests::Bed;
+use treeline_tests::{Bed, eventually};
 
 use crate::client::RandomClient;
 use crate::deck::{Deck, Shape};
@@ -157,7 +157,7 @@ async fn told(options: &Options) -> Result<Summary> {
 
     fleet.all_are_alive().await?;
     let audit = audit(&bed).await?;
-    Summary::of(options, audit, over, silent)
+    Summary::of(options, audit, over, silent, fleet.log_errors())
 }
 
 /// What is wrong with the database, at any of its nodes, or between them.
@@ -167,8 +167,13 @@ async fn audit(bed: &Bed) -> Result<Option<String>> {
         if audit.code != Some(0) {
             return Ok(Some(audit.text()));
         }
-        if bed.rows_at(node).await? != bed.rows().await? {
-            return Ok(Some("the nodes hold different rows".to_owned()));
+        // The servers go on with what they do of their own accord, between one look and the other as well.
+        let agree = eventually("the nodes hold the same rows", async || {
+            Ok(bed.rows_at(node).await? == bed.rows().await?)
+        });
+        if agree.await.is_err() {
+            let difference = bed.rows().await?.difference(&bed.rows_at(node).await?);
+            return Ok(Some(format!("the nodes hold different rows:\n{difference}\n")));
         }
     }
     Ok(None)

@@ -31,6 +31,8 @@ pub(crate) struct Summary {
     recovered_ms: Option<u64>,
     /// Servers that did not serve again.
     silent: Vec<usize>,
+    /// What the servers have logged as failures of their own.
+    log_errors: String,
 }
 
 impl Summary {
@@ -40,6 +42,7 @@ impl Summary {
         audit: Option<String>,
         over: Option<Over>,
         silent: Vec<usize>,
+        log_errors: String,
     ) -> Result<Summary> {
         let open = || {
             let file = File::open(&options.history).context("cannot read the history")?;
@@ -87,6 +90,7 @@ impl Summary {
             audit,
             fault: options.fault.clone(),
             silent,
+            log_errors,
             amiss,
             recovered_ms: first_write.map(|first| (first - at) / 1_000),
         })
@@ -126,7 +130,7 @@ impl Summary {
         });
         let failed = match self.failed() {
             0 => String::new(),
-            failed => format!("{failed} answers were a 5xx\n"),
+            failed => format!("{failed} answers were a 5xx; logged:\n{}\n", self.log_errors),
         };
         Some(format!("{}{failed}{audit}in {}", self.verdict, self.history))
     }

@@ -146,7 +146,7 @@ fn cluster(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
     }
 }
 
-/// Five faults of eleven, each where it is felt most. The others take `cargo xtask itest --faults`.
+/// Five faults, each where it is felt most. The others take `cargo xtask itest --faults`.
 fn faults(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
     const FAULTS: [(&str, &[&str]); 3] = [
         ("mariadb", &["server-dies-at-points"]),

@@ -16,8 +16,8 @@ pub struct Settings {
     /// How long a drop waits for its directories to be removed before it leaves the rest to the sweep, and how long a
     /// create waits for somebody else's removal, in milliseconds.
     pub directory_wait_ms: u64,
-    /// Whether writes of one name on this server take turns. Speed only: it pays over a database server, where a writer
-    /// that waits holds a connection, and not on SQLite, whose one writer has a queue of its own.
+    /// Whether writes of one name on this server take turns. Speed only: it pays over some database servers, where
+    /// a writer that waits holds a connection, and not on SQLite, whose one writer has a queue of its own.
     pub local_locks: bool,
     /// How long a write waits for its turn before it goes on without, in milliseconds. Far below what an operation may
     /// take in the database, since it comes on top of that; and far above what one write takes, so that it only

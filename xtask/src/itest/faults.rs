@@ -60,7 +60,8 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
         .iter()
         .find(|name| FAULTS.iter().all(|(known, _)| known != name));
     if let Some(name) = unknown {
-        bail!("there is no fault `{name}`");
+        let known: Vec<&str> = FAULTS.iter().map(|(known, _)| *known).collect();
+        bail!("there is no fault `{name}`; there are {}", known.join(", "));
     }
     ensure!(
         bench.plan.seconds.is_none_or(|seconds| seconds >= SECONDS),

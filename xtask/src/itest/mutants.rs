@@ -132,8 +132,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     for switch in SWITCHES.iter().filter(wanted) {
         let missing = switch.names.split(',').find(|name| !binary.contains(*name));
         if let Some(name) = missing {
-            lines.push(format!("{:<38}the server has no switch {name}", switch.names));
-            continue;
+            bail!("the server has no switch {name}");
         }
         let backends = bench.plan.backends.iter().copied();
         let backends: Vec<_> = backends.filter(|name| switch.backends.contains(name)).collect();

@@ -31,7 +31,7 @@ pub struct Options {
     )]
     pub database_password_file: Option<PathBuf>,
 
-    /// How many connections to a database server [default: 8]
+    /// How many connections to a database server [default: 16]
     #[arg(
         long,
         global = true,
@@ -181,7 +181,7 @@ pub enum LocalLocks {
     On,
     /// They meet in the database.
     Off,
-    /// As it pays: on over a database server, where a writer that waits holds a connection; off over SQLite, whose one
-    /// writer has a queue of its own.
+    /// As it pays: on over PostgreSQL and MySQL, where a writer that waits holds a connection; off over MariaDB, where that
+    /// gains nothing, and over SQLite, whose one writer has a queue of its own.
     Auto,
 }

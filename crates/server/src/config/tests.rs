@@ -37,6 +37,29 @@ fn without_anything_the_defaults_hold() {
 }
 
 #[test]
+fn the_defaults_in_the_help_are_those_that_hold() {
+    use clap::Args as _;
+    let command = Options::augment_args(clap::Command::new("treeline"));
+    let by_default = Config::load(Options::default()).unwrap();
+    let mut seen = 0;
+    for option in command.get_arguments() {
+        let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+        let Some((_, default)) = help.split_once("[default: ") else {
+            continue;
+        };
+        let number: String = default.chars().take_while(char::is_ascii_digit).collect();
+        if number.is_empty() || default.starts_with("127.") {
+            continue;
+        }
+        let key = option.get_id();
+        let given = load("t.toml", &format!("{key} = {number}")).unwrap();
+        assert_eq!(given, by_default, "{key}");
+        seen += 1;
+    }
+    assert!(seen > 10, "only {seen} defaults are numbers");
+}
+
+#[test]
 fn what_is_given_wins_over_the_file_and_the_file_over_the_default() {
     let (_directory, options) = file(
         "t.toml",

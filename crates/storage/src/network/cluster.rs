@@ -2,8 +2,8 @@
 //!
 //! 1. Each connection asks, in the round trip that sets it up, whether its server is in recovery. Only one that is not is
 //!    ever used; the host that was good last is tried first, and where it is not, all are asked at once (`claim.rs`).
-//! 2. The other hosts are asked every second while there are operations, since an old primary that comes back, or that
-//!    only stood still, goes on saying that it is the primary.
+//! 2. The other hosts are asked every second while there are operations, those that wait included, since an old primary
+//!    that comes back, or that only stood still, goes on saying that it is the primary.
 //! 3. Where another host is the primary now, the *term* ends: every connection of an earlier one is closed, in use or not.
 //!    What was in the middle of something has lost its connection, as if the server had died.
 
@@ -29,7 +29,7 @@ const HEAD_START: Duration = Duration::from_millis(500);
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// How often the other hosts are asked.
-const WATCH_EVERY: Duration = Duration::from_secs(1);
+pub(super) const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// If they were not asked for so long, an operation asks before it begins: it may be the first after a quiet night.
 const WATCH_STALE: Duration = Duration::from_secs(3);

@@ -1,6 +1,7 @@
 //! A plain queue of connections. A ready-made pool pings, logs and locks more than this costs: 0.67 of the limit
 //! against 0.87 in the measurements that the design rests on.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::Instant;
 
 use super::frame::Frame;
-use super::{Connection, NetworkOptions};
+use super::{Connection, NetworkOptions, cluster};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::value::{Row, Value};
@@ -162,7 +163,7 @@ impl Lease<'_> {
         let closed = || Failure::Disconnected("the connection is closed".to_owned());
         let connection = self.connection.as_deref_mut().ok_or_else(closed)?;
         let guard = Guard {
-            within: Duration::from_millis(self.queue.options.wait_ms_max) + SILENCE_MAX,
+            options: &self.queue.options,
             current: self.current.as_mut(),
             term: self.term,
         };
@@ -200,20 +201,22 @@ impl Session for Lease<'_> {
 
 /// What ends a call that the server does not answer.
 struct Guard<'l> {
-    within: Duration,
+    options: &'l NetworkOptions,
     current: Option<&'l mut watch::Receiver<u64>>,
     term: u64,
 }
 
 impl Guard<'_> {
     async fn bound<T>(self, call: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-        let within = self.within;
+        let within = Duration::from_millis(self.options.wait_ms_max) + SILENCE_MAX;
+        let options = self.options;
         tokio::select! {
             biased;
             answer = call => answer,
             () = self.term_ends() => {
                 Err(Failure::disconnected("another host is the primary now".to_owned()))
             }
+            never = keep_watching(options) => match never {},
             () = tokio::time::sleep(within) => {
                 Err(Failure::disconnected(format!("it did not answer within {} ms", within.as_millis())))
             }
@@ -227,5 +230,16 @@ impl Guard<'_> {
             return;
         }
         std::future::pending().await
+    }
+}
+
+/// What waits keeps watch too: where every operation waits for a primary that was left behind, no other one begins.
+async fn keep_watching(options: &NetworkOptions) -> Infallible {
+    let Some(cluster) = options.connector.cluster() else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::time::sleep(cluster::WATCH_EVERY).await;
+        cluster.keep_watch(options).await;
     }
 }
