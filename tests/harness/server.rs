@@ -74,6 +74,17 @@ impl Server {
         Client::new(self.address)
     }
 
+    /// What a counter of its metrics has come to, all labels together; with a label, that one.
+    pub async fn count(&self, metric: &str) -> Result<u64> {
+        let shown = self.client().get("/prometheus/metrics").await?;
+        let lines = shown.text.lines().filter(|line| {
+            line.strip_prefix(metric)
+                .is_some_and(|rest| rest.starts_with(['{', ' ', ',', '}']))
+        });
+        let counts = lines.filter_map(|line| line.rsplit(' ').next());
+        counts.map(|count| Ok(count.parse::<u64>()?)).sum()
+    }
+
     /// Keeps its log to itself when it is dropped: it serves many tests, and each that fails shows the log on its own.
     pub fn hush(&mut self) {
         self.quiet = true;

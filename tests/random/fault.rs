@@ -116,6 +116,25 @@ impl Fault {
         }
     }
 
+    /// What counts it at the servers whose first write is owed, where they can tell.
+    pub(crate) fn metric(self) -> Option<&'static str> {
+        match self {
+            Fault::PrimaryFailedOver | Fault::PrimaryFrozen | Fault::PrimaryLeftBehind => {
+                Some("treeline_database_failovers_total")
+            }
+            Fault::ServerCutOff | Fault::DatabaseKilled | Fault::NodeKilled => {
+                Some("treeline_database_errors_total{error=\"connection_lost\"}")
+            }
+            Fault::ServerKilled
+            | Fault::ServerDiesAtPoints
+            | Fault::ServerFrozen
+            | Fault::DatabaseFrozen
+            | Fault::DiskFull
+            | Fault::ClocksApart
+            | Fault::NodeCutOff => None,
+        }
+    }
+
     /// When the first write must be through again, after it is over. That a connection was cut is known only when an
     /// operation on it has reached its bound (`fleet::HASTY`).
     pub(crate) fn recovered_ms_max(self) -> u64 {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context as _, Result, ensure};
 use treeline_tests::{Bed, Client, Hooks, Server};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Owed};
 
 /// Enough for the clients, and few enough for several servers on one database.
 const ARGUMENTS: [&str; 4] = [
@@ -114,6 +114,19 @@ impl<'b> Fleet<'b> {
             );
         }
         Ok(())
+    }
+
+    /// Whether those that a fault befell have counted it.
+    pub(crate) async fn has_counted(&self, metric: &str, owed: Owed) -> Result<bool> {
+        let mut counts = Vec::new();
+        for server in &self.servers {
+            counts.push(server.count(metric).await?);
+        }
+        Ok(match owed {
+            Owed::Any => counts.iter().any(|count| *count > 0),
+            Owed::Of(server) => counts[server] > 0,
+            Owed::Each => counts.iter().all(|count| *count > 0),
+        })
     }
 
     /// What the servers have logged as failures of their own; of those that were killed, what came after.

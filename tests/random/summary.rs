@@ -158,6 +158,7 @@ impl Summary {
             "audit": self.audit,
             "fault": self.fault.as_ref().map(|(name, _)| name),
             "recovered_ms": self.recovered_ms,
+            "recovered_ms_max": self.fault.as_ref().map(|(_, fault)| fault.recovered_ms_max()),
             "amiss": self.amiss,
             "late": self.is_late(),
             "silent": self.silent,

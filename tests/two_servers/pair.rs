@@ -36,13 +36,7 @@ impl Node {
 
     /// What a counter has come to, all its labels together; with a label, that one.
     pub(crate) async fn count(&self, metric: &str) -> Result<u64> {
-        let shown = self.server.client().get("/prometheus/metrics").await?;
-        let lines = shown.text.lines().filter(|line| {
-            line.strip_prefix(metric)
-                .is_some_and(|rest| rest.starts_with(['{', ' ', ',', '}']))
-        });
-        let counts = lines.filter_map(|line| line.rsplit(' ').next());
-        counts.map(|count| Ok(count.parse::<u64>()?)).sum()
+        self.server.count(metric).await
     }
 
     /// Starts one with this number and more arguments; the last one given counts.

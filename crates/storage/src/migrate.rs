@@ -126,9 +126,14 @@ pub(crate) async fn migrate_network(
     };
     survey::refuse_pooler(options, connection.as_mut()).await?;
     survey::log(options, connection.as_mut()).await?;
-    let taken = connection.session().rows(&Arc::from(lock.take), &[]).await?;
-    if taken.first().map(|row| row.maybe_int(0)).transpose()?.flatten() != Some(1) {
-        let reason = "another process has been migrating it for longer than anybody waits";
+    // The wait has the bounds of any other statement, so it may end as one that was too long.
+    let taken = match connection.session().rows(&Arc::from(lock.take), &[]).await {
+        Err(Failure::Transient(_)) => None,
+        taken => taken?.first().map(|row| row.maybe_int(0)).transpose()?.flatten(),
+    };
+    if taken != Some(1) {
+        let reason = "another process has been migrating it for longer than anybody waits; start this one again when \
+                      that one is done";
         return Err(Failure::Unavailable(reason.to_owned()));
     }
     // After an error the connection is closed, and with it go the transaction that PostgreSQL has open and the lock.

@@ -55,8 +55,7 @@ impl Databases {
         }
         let base = if plan.containers { Some(images::BASE) } else { None };
         let all: Vec<&str> = wanted.iter().map(|backend| image(backend)).chain(base).collect();
-        let images = images::ensure(workspace, &all)
-            .context("exclude what cannot run with --without, or name servers in the environment")?;
+        let images = images::ensure(workspace, &all).context("exclude what cannot run with --without")?;
         if let Some(base) = base {
             databases.image = images.get(base).cloned();
             databases.network = Some(Network::make(keep)?);

@@ -123,8 +123,8 @@ fn without_rules(bench: &Bench<'_>, program: &Path, seed: u64, seconds: u64) -> 
 
 fn table(runs: &[Run]) -> String {
     let head = format!(
-        "\n{:<22}{:<10}{:>11}{:>9}{:>9}{:>9}{:>9}{:>14}\n",
-        "fault", "backend", "operations", "ok", "refused", "503", "unknown", "serves after"
+        "\n{:<22}{:<10}{:>11}{:>9}{:>9}{:>9}{:>9}{:>14}{:>12}\n",
+        "fault", "backend", "operations", "ok", "refused", "503", "unknown", "serves after", "at most"
     );
     std::iter::once(head).chain(runs.iter().map(line)).collect()
 }
@@ -134,7 +134,7 @@ fn line(run: &Run) -> String {
     let not_now = run.result["answers"]["503"].as_u64().unwrap_or_default();
     let found: Vec<&str> = run.found().into_iter().collect();
     let line = format!(
-        "{:<22}{:<10}{:>11}{:>9}{:>9}{not_now:>9}{:>9}{:>11} ms  {}",
+        "{:<22}{:<10}{:>11}{:>9}{:>9}{not_now:>9}{:>9}{:>11} ms{:>9} ms  {}",
         run.fault,
         run.backend,
         count("operations"),
@@ -142,6 +142,7 @@ fn line(run: &Run) -> String {
         count("refused"),
         count("unknown"),
         count("recovered_ms"),
+        count("recovered_ms_max"),
         found.join(" ")
     );
     format!("{}\n", line.trim_end())

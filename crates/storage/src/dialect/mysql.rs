@@ -49,7 +49,7 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         // The server goes down, has ended this session, or has too many of them at this moment; or it was asked to commit
         // and failed, as a node of a cluster does that has just lost the others. They may have got the change.
         1040 | 1053 | 1077 | 1080 | 1180 | 1203 | 1927 | 3169 | 4031 => Failure::disconnected(text),
-        1290 | 1792 | 1836 => Failure::Unavailable(format!(
+        1142 | 1290 | 1792 | 1836 => Failure::Unavailable(format!(
             "it is read-only ({text}); name its primary, or let this account write"
         )),
         // Among them a node of a cluster that is without the others, or has not caught up with them (1047).

@@ -121,17 +121,37 @@ async fn make_database(server: &str, other_node: Option<&str>) -> sqlx::Result<S
 
 /// Runs a statement on the database of a URL, as somebody who is not a store.
 async fn execute(url: &str, statement: String) -> sqlx::Result<()> {
+    hold(url, statement).await.map(drop)
+}
+
+async fn hold(url: &str, statement: String) -> sqlx::Result<Stranger> {
     let statement = sqlx::raw_sql(sqlx::AssertSqlSafe(statement));
     if url.starts_with("postgres") {
-        sqlx::PgConnection::connect(url).await?.execute(statement).await?;
+        let mut session = sqlx::PgConnection::connect(url).await?;
+        session.execute(statement).await?;
+        Ok(Stranger::Postgres(session))
     } else {
         let url = url.replacen("mariadb:", "mysql:", 1);
-        sqlx::MySqlConnection::connect(&url)
-            .await?
-            .execute(statement)
-            .await?;
+        let mut session = sqlx::MySqlConnection::connect(&url).await?;
+        session.execute(statement).await?;
+        Ok(Stranger::MySql(session))
     }
-    Ok(())
+}
+
+/// A session of somebody who is not a store, with whatever it holds.
+pub(crate) enum Stranger {
+    Postgres(sqlx::PgConnection),
+    MySql(sqlx::MySqlConnection),
+}
+
+impl Stranger {
+    /// Once this is answered, the server has let go of what the session held, or is about to.
+    pub(crate) async fn end(self) {
+        match self {
+            Stranger::Postgres(session) => session.close().await.unwrap(),
+            Stranger::MySql(session) => session.close().await.unwrap(),
+        }
+    }
 }
 
 /// A database of a test's own, with a store on it.
@@ -165,6 +185,11 @@ impl Bed {
     /// Runs a statement on the database behind the store's back. Only a database server can be asked.
     pub(crate) async fn execute(&self, statement: impl Into<String>) {
         execute(&self.options.url, statement.into()).await.unwrap();
+    }
+
+    /// The same, and keeps what it has locked until its session ends.
+    pub(crate) async fn hold(&self, statement: impl Into<String>) -> Stranger {
+        hold(&self.options.url, statement.into()).await.unwrap()
     }
 
     /// Where one more database is, which is empty.

@@ -1,5 +1,7 @@
 //! What only a database behind a wire can show: a connection that is lost in the worst moment.
 
+use std::time::{Duration, Instant};
+
 use treeline_core::kinds::{Catalog, Metalake, Model, ModelVersion, Schema};
 use treeline_core::{Draft, Error, Kind, NewEntity, Path, Payload};
 use treeline_storage::{DropRule, Store};
@@ -155,27 +157,38 @@ impl Cutting<'_> {
     }
 }
 
-/// Two hundred readers and one connection: none hangs.
+/// The only connection waits for a stranger's row. Who comes meanwhile is told so, and soon.
 async fn a_starved_queue_says_so_within_its_bound(bed: Bed) {
-    let narrow = bed
-        .another_store(|options| {
-            options.connections_max = 1;
-            options.acquire_ms_max = 200;
-        })
-        .await;
-    let path = bed.schema().await;
-    let mut readers = tokio::task::JoinSet::new();
-    for _ in 0..200 {
-        let (store, path) = (narrow.clone(), path.clone());
-        readers.spawn(async move { store.resolve(&path).await.map(drop) });
+    const LATE: Duration = Duration::from_secs(2);
+    let mut options = bed.options.clone();
+    (options.connections_max, options.acquire_ms_max) = (1, 200);
+    let narrow = Store::open(options).await.unwrap();
+    let path = bed.model().await;
+    let row = bed.resolve(&path).await;
+    let lock = format!(
+        "START TRANSACTION; SELECT 1 FROM entities WHERE id = {} FOR UPDATE",
+        row.id()
+    );
+    let stranger = bed.hold(lock).await;
+    let writer = {
+        let narrow = narrow.clone();
+        tokio::spawn(async move { narrow.drop(&context(), row, DropRule::default()).await })
+    };
+    // Until the writer has the connection, a reader may come first.
+    loop {
+        let begun = Instant::now();
+        let outcome = narrow.resolve(&path).await;
+        assert!(begun.elapsed() < Duration::from_millis(200) + LATE);
+        assert!(!writer.is_finished());
+        match outcome {
+            Ok(_) => tokio::task::yield_now().await,
+            Err(Error::Unavailable { .. }) => break,
+            Err(error) => panic!("{error:?}"),
+        }
     }
-    // However many got through in time, each has an answer, and every refusal is the one that says "later".
-    for outcome in readers.join_all().await {
-        assert!(
-            matches!(outcome, Ok(()) | Err(Error::Unavailable { .. })),
-            "{outcome:?}"
-        );
-    }
+    stranger.end().await;
+    assert!(writer.await.unwrap().unwrap());
+    assert!(matches!(narrow.resolve(&path).await, Err(Error::NotFound { .. })));
 }
 
 async fn a_wrong_password_or_database_is_refused_and_never_shown(bed: Bed) {

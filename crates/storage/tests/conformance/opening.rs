@@ -13,6 +13,7 @@ tests! {
     a_schema_newer_than_the_binary_is_refused,
     a_migration_whose_process_died_is_completed_by_the_next,
     stores_that_migrate_at_once_all_open,
+    who_waits_too_long_for_a_migration_is_told_so,
     a_database_that_may_only_be_read_is_refused,
     a_databases_own_settings_do_not_matter,
 }
@@ -66,6 +67,26 @@ async fn stores_that_migrate_at_once_all_open(bed: Bed) {
     }
 }
 
+/// Somebody else migrates for longer than a statement may take.
+async fn who_waits_too_long_for_a_migration_is_told_so(bed: Bed) {
+    let mut waits = bed.options.clone();
+    waits.operation_ms_max = 1_000;
+    let other = bed
+        .hold(if bed.fuses() {
+            "SELECT 1 FROM pg_advisory_lock(8390462745)"
+        } else {
+            "DO GET_LOCK(CONCAT('treeline.migrate.', LEFT(SHA2(DATABASE(), 256), 40)), 0)"
+        })
+        .await;
+    let reason = refused(waits.clone()).await;
+    assert!(
+        reason.contains("another process has been migrating it") && reason.contains("start this one again"),
+        "{reason}"
+    );
+    other.end().await;
+    Store::open(waits).await.unwrap();
+}
+
 async fn a_database_that_may_only_be_read_is_refused(bed: Bed) {
     let empty = bed.another_database().await;
     for mut options in [empty, bed.options.clone()] {
@@ -80,7 +101,7 @@ async fn a_database_that_may_only_be_read_is_refused(bed: Bed) {
         }
         let reason = refused(options).await;
         assert!(
-            reason.contains("read-only") || reason.contains("command denied"),
+            reason.contains("read-only") && reason.contains("let this account write"),
             "{reason}"
         );
     }
