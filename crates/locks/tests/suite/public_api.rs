@@ -3,6 +3,12 @@
 //! A tool that compares with the last release needs a release to compare with; until there is one, this is the check.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use treeline_locks::{Guard, Loader, NameLocks, Report, TimedOut, VersionedCell};
+
+use crate::cell::Source;
 
 const SOURCES: [(&str, &str); 5] = [
     ("ask", include_str!("../../src/ask.rs")),
@@ -67,4 +73,22 @@ fn public_items(source: &str) -> String {
         }
     }
     text
+}
+
+/// What no declaration shows: guards and waits cross threads, as do errors and reports.
+#[test]
+fn everything_may_cross_threads() {
+    fn crosses<T: Send + Sync>() {}
+    fn is_sent<T: Send>(_: &T) {}
+    crosses::<NameLocks<String>>();
+    crosses::<Guard<'static, String>>();
+    crosses::<TimedOut<String>>();
+    crosses::<Report<String>>();
+    fn cells_of<L: Loader<String>>() {
+        crosses::<VersionedCell<String, L>>();
+    }
+    let _: fn() = cells_of::<Arc<Source>>;
+    let locks = NameLocks::<String>::new();
+    is_sent(&locks.write(&"x".to_owned(), Duration::ZERO));
+    is_sent(&locks.many([], Duration::ZERO));
 }

@@ -1,9 +1,9 @@
 //! What is no history is refused with its line, and large ones are judged.
 
-use std::io::Write as _;
+use std::io::{self, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
-use treeline_history::{LINE_BYTES_MAX, Simulation, Unreadable, check, simulate};
+use treeline_history::{LINE_BYTES_MAX, LINES_MAX, Simulation, Unreadable, check, simulate};
 
 use crate::book::{during, good, lines};
 
@@ -129,6 +129,15 @@ fn a_version_that_no_history_can_reach_is_found_without_counting_up_to_it() {
     let mut book = good();
     book.at(22).version = Some(u64::MAX);
     assert!(!book.verdict().unwrap().holds());
+}
+
+/// Blank lines are lines too, or a log of nothing else would be read for ever.
+#[test]
+fn a_history_of_too_many_lines_is_refused_with_the_line() {
+    let endless = BufReader::new(io::repeat(b'\n'));
+    let refused = check(endless).unwrap_err();
+    assert_eq!(refused.line, LINES_MAX + 1);
+    assert!(refused.reason.contains("more than"), "{refused}");
 }
 
 #[test]
