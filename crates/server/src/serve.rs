@@ -69,6 +69,7 @@ impl Server {
     /// Makes the data directory, listens, and opens the database, in this order: a port that is taken is found
     /// before anything is written.
     pub async fn open(config: &Config) -> Result<Server, StartError> {
+        metrics::install();
         let listener = listen(&config.listen).await?;
         prepare_data_dir(config)?;
         let dispatcher = wiring::open(config)
