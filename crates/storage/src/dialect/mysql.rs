@@ -43,14 +43,14 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         // On a cluster: refused by certification.
         1213 => Failure::transient("deadlock", text),
         1205 => Failure::transient("lock_timeout", text),
-        // Also one that somebody has interrupted, as a node of a cluster does in favour of another's (1317).
-        1317 | 1969 | 3024 => Failure::transient("statement_timeout", text),
+        1969 | 3024 => Failure::transient("statement_timeout", text),
         // A savepoint that is gone has gone with its transaction (1305, `GALERA_FRAME`). A table was changed by a migration,
         // or read anew by a node that has come back (1412, 1615).
         1020 | 1305 | 1412 | 1615 => Failure::transient("serialization", text),
-        // The server goes down, has ended this session, cannot talk to it, or has too many of them at this moment; or it was
-        // asked to commit and failed, as a node of a cluster does that has just lost the others. They may have got the change.
-        1040 | 1053 | 1077 | 1080 | 1158..=1161 | 1180 | 1203 | 1927 | 3169 | 4031 => {
+        // The server goes down, has ended this session, cannot talk to it, or has too many of them at this moment. Or it was
+        // asked to commit and failed (1180) or was interrupted (1317), as a node of a cluster does that has just lost the
+        // others: they may have got the change.
+        1040 | 1053 | 1077 | 1080 | 1158..=1161 | 1180 | 1203 | 1317 | 1927 | 3169 | 4031 => {
             Failure::disconnected(text)
         }
         1142 | 1290 | 1792 | 1836 => Failure::Unavailable(format!(
