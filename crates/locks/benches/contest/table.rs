@@ -18,17 +18,17 @@ pub(crate) fn render(home: &Path, names: &[&str], churn: &[Churn], waits: &[Wait
     for scenario in ALL {
         let _ = write!(text, " | {}", scenario.title);
     }
-    text.push_str(" | churn of 1,000,000 keys | grown by | writer waits p50 / p99 / p99.9 |\n|---|");
+    text.push_str(" | churn of 1,000,000 keys | grown by | writer waits p50 / p99 / p99.9 / most |\n|---|");
     text.push_str(&"---|".repeat(ALL.len() + 3));
     for (index, name) in names.iter().enumerate() {
         let _ = write!(text, "\n| {name}");
         for scenario in ALL {
             let _ = write!(text, " | {:.0}", median(home, scenario.id, name));
         }
-        let (Churn { ns_each, grown_kib }, Waits { p50, p99, p999 }) = (&churn[index], &waits[index]);
+        let (Churn { ns_each, grown_kib }, Waits { p50, p99, p999, max }) = (&churn[index], &waits[index]);
         let _ = write!(
             text,
-            " | {ns_each} | {grown_kib} KiB | {p50:.1?} / {p99:.1?} / {p999:.1?} |"
+            " | {ns_each} | {grown_kib} KiB | {p50:.1?} / {p99:.1?} / {p999:.1?} / {max:.1?} |"
         );
     }
     text.push_str("\n\nhow many times faster than\n\n| ");

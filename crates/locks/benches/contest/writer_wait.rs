@@ -17,6 +17,7 @@ pub(crate) struct Waits {
     pub(crate) p50: Duration,
     pub(crate) p99: Duration,
     pub(crate) p999: Duration,
+    pub(crate) max: Duration,
 }
 
 pub(crate) fn measure<C: Contender>() -> Waits {
@@ -64,5 +65,6 @@ pub(crate) fn measure<C: Contender>() -> Waits {
         p50: at(500),
         p99: at(990),
         p999: at(999),
+        max: waits[WRITES - 1],
     }
 }
