@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 
 use crate::container::{self, Containers, Told};
 use crate::server::Place;
-use crate::{Client, Rows, Server, free_address};
+use crate::{Client, Rows, Server, eventually, free_address};
 
 /// Names the binary to test. Without it nothing can be tested, and a test that does nothing must not pass.
 const BINARY_VARIABLE: &str = "TREELINE_BIN";
@@ -264,6 +264,20 @@ impl Bed {
             .await?;
         Rows::parse(&outcome.stdout)
             .with_context(|| format!("`treeline check --dump` said:\n{}", outcome.text()))
+    }
+
+    /// What the nodes of a cluster hold that is not the same at each, if they do not come to agree. Servers go on with what
+    /// they do of their own accord, between one look and the other as well.
+    pub async fn difference_of_nodes(&self) -> Result<Option<String>> {
+        for node in 1..self.nodes() {
+            let agree = eventually("the nodes hold the same rows", async || {
+                Ok(self.rows().await? == self.rows_at(node).await?)
+            });
+            if agree.await.is_err() {
+                return Ok(Some(self.rows().await?.difference(&self.rows_at(node).await?)));
+            }
+        }
+        Ok(None)
     }
 
     /// Changes the database by hand, with the foreign keys off.

@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use tokio::task::JoinSet;
-use treeline_tests::{Bed, eventually};
+use treeline_tests::Bed;
 
 use crate::client::RandomClient;
 use crate::deck::{Deck, Shape};
@@ -173,16 +173,9 @@ async fn audit(bed: &Bed) -> Result<Option<String>> {
         if audit.code != Some(0) {
             return Ok(Some(audit.text()));
         }
-        // The servers go on with what they do of their own accord, between one look and the other as well.
-        let agree = eventually("the nodes hold the same rows", async || {
-            Ok(bed.rows_at(node).await? == bed.rows().await?)
-        });
-        if agree.await.is_err() {
-            let difference = bed.rows().await?.difference(&bed.rows_at(node).await?);
-            return Ok(Some(format!("the nodes hold different rows:\n{difference}\n")));
-        }
     }
-    Ok(None)
+    let difference = bed.difference_of_nodes().await?;
+    Ok(difference.map(|rows| format!("the nodes hold different rows:\n{rows}\n")))
 }
 
 fn bed(options: &Options) -> Result<Bed> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use treeline_tests::{Bed, Hooks, Rows, Server, eventually};
 
 use crate::lab::Backend;
@@ -113,11 +113,8 @@ impl Pair {
 
     /// Fails if the audit finds anything that it had not found before, or if the nodes of a cluster hold different rows.
     pub(crate) async fn check(&mut self) -> Result<()> {
-        for node in 1..self.bed.nodes() {
-            eventually("the nodes hold the same rows", async || {
-                Ok(self.bed.rows().await? == self.bed.rows_at(node).await?)
-            })
-            .await?;
+        if let Some(rows) = self.bed.difference_of_nodes().await? {
+            bail!("the nodes hold different rows:\n{rows}");
         }
         let outcome = self.bed.run(&["check"]).await?;
         if outcome.code == Some(0) {

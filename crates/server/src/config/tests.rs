@@ -47,8 +47,8 @@ fn the_defaults_in_the_help_are_those_that_hold() {
         let Some((_, default)) = help.split_once("[default: ") else {
             continue;
         };
-        let number: String = default.chars().take_while(char::is_ascii_digit).collect();
-        if number.is_empty() || default.starts_with("127.") {
+        let number = default.split([',', ']']).next().unwrap_or_default();
+        if number.parse::<u64>().is_err() {
             continue;
         }
         let key = option.get_id();
