@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::dialect::mysql::MYSQL;
 use crate::failure::Failure;
-use crate::hooks::mutant;
+use crate::hooks::{mutant, sync_point};
 use crate::network::Connection;
 use crate::sql::check::{FIND_MIGRATING_NODE, FORGET_MIGRATING_NODE, RECORD_MIGRATION};
 use crate::sql::render;
@@ -22,7 +22,7 @@ use crate::sql::render;
 const NO_VERSION: i64 = 0;
 
 /// As long as others wait for the lock of a session.
-const WAIT_MAX: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
@@ -34,6 +34,7 @@ pub(crate) async fn claim(connection: &mut dyn Connection, node: &str) -> Result
     let claim = Arc::from(render(RECORD_MIGRATION.text, &MYSQL));
     let look = Arc::from(render(FIND_MIGRATING_NODE.text, &MYSQL));
     let begun = Instant::now();
+    let mut told = false;
     loop {
         match connection
             .session()
@@ -55,7 +56,14 @@ pub(crate) async fn claim(connection: &mut dyn Connection, node: &str) -> Result
                      `treeline migrate` at that node, or delete the row of version {NO_VERSION} from schema_migrations"
                 )));
             }
-            Some(_) => tokio::time::sleep(BETWEEN_LOOKS).await,
+            Some(holder) => {
+                if !told {
+                    tracing::info!(holder, "waiting for another node to migrate the database");
+                    told = true;
+                }
+                sync_point!("migrate.waits", node);
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+            }
             None => {}
         }
     }

@@ -3,16 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio::time::Instant;
 use treeline_core::Error;
 
 use crate::cluster;
 use crate::dialect::sqlite::SQLITE;
 use crate::failure::Failure;
-use crate::hooks::mutant;
+use crate::hooks::{mutant, sync_point};
 use crate::network::{Connection, Connector, Network, NetworkOptions, survey};
 use crate::session::Session;
 use crate::sql::{check, render};
 use crate::sqlite::SqliteSession;
+use crate::transaction::backoff;
 
 /// One step, which is never edited after a release.
 struct Migration {
@@ -137,7 +139,7 @@ pub(crate) async fn migrate_network(
         return Err(Failure::Unavailable(reason.to_owned()));
     }
     // After an error the connection is closed, and with it go the transaction that PostgreSQL has open and the lock.
-    let report = upgrade_network(connection.as_mut(), options, upgrade).await?;
+    let report = upgrade_in_time(connection.as_mut(), options, upgrade).await?;
     if mutant("m-liveness-key") {
         // The second server finds the key gone already.
         let _ = connection
@@ -147,6 +149,28 @@ pub(crate) async fn migrate_network(
     connection.control(lock.give).await?;
     survey::require_writable(options, connection.as_mut()).await?;
     Ok(report)
+}
+
+/// Begins anew where a lock of somebody else's is in the way, or where another node of a cluster changed tables at the same
+/// moment, which can end any statement.
+async fn upgrade_in_time(
+    connection: &mut dyn Connection,
+    options: &NetworkOptions,
+    upgrade: bool,
+) -> Result<MigrateReport, Failure> {
+    let begun = Instant::now();
+    let mut attempt = 0;
+    loop {
+        match upgrade_network(connection, options, upgrade).await {
+            Err(Failure::Transient(detail)) if begun.elapsed() < cluster::WAIT_MAX => {
+                attempt += 1;
+                tracing::info!(attempt, detail, "the migration begins anew");
+                connection.control(connection.frame().roll_back).await?;
+                tokio::time::sleep(backoff(attempt)).await;
+            }
+            settled => return settled,
+        }
+    }
 }
 
 struct Lock {
@@ -214,6 +238,7 @@ async fn apply(
 ) -> Result<MigrateReport, Failure> {
     let dialect = options.connector.dialect();
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > from) {
+        sync_point!("migrate.begun", migration.name);
         // MySQL commits each statement by itself; its scripts can be run again from the top.
         connection.control(dialect.begin_write).await?;
         connection

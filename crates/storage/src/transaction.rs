@@ -329,7 +329,7 @@ impl Work for LookForProof {
 }
 
 /// Doubles from 2 to 64 ms, and takes a random part of it, so that those who met once do not meet again.
-fn backoff(attempt: u32) -> Duration {
+pub(crate) fn backoff(attempt: u32) -> Duration {
     let bound = BACKOFF_MS_MAX.min(BACKOFF_MS_MIN << attempt.min(16));
     Duration::from_millis(fastrand::u64(BACKOFF_MS_MIN..=bound))
 }

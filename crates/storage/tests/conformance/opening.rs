@@ -1,6 +1,8 @@
 //! Databases that are not as a store would have them: each is made to fit, or refused with the key to mend, and
 //! nothing is changed.
 
+use std::time::Duration;
+
 use tokio::task::JoinSet;
 use treeline_core::NewEntity;
 use treeline_core::kinds::Metalake;
@@ -13,6 +15,7 @@ tests! {
     a_schema_newer_than_the_binary_is_refused,
     a_migration_whose_process_died_is_completed_by_the_next,
     stores_that_migrate_at_once_all_open,
+    a_migration_that_a_lock_refuses_begins_anew,
     who_waits_too_long_for_a_migration_is_told_so,
     a_database_that_may_only_be_read_is_refused,
     a_databases_own_settings_do_not_matter,
@@ -65,6 +68,30 @@ async fn stores_that_migrate_at_once_all_open(bed: Bed) {
     for opened in opening.join_all().await {
         assert!(opened.unwrap().check().await.unwrap().is_empty());
     }
+}
+
+/// A stranger has written what the migration writes last, and does not commit it for longer than a lock is waited for.
+async fn a_migration_that_a_lock_refuses_begins_anew(bed: Bed) {
+    let mut empty = Bed {
+        options: bed.another_database().await,
+        ..bed.clone()
+    };
+    empty.options.operation_ms_max = 1_000;
+    empty
+        .execute(
+            "CREATE TABLE schema_migrations (version BIGINT NOT NULL PRIMARY KEY, name VARCHAR(256) NOT NULL,
+                                             applied_at BIGINT NOT NULL)",
+        )
+        .await;
+    let stranger = empty
+        .hold("BEGIN; INSERT INTO schema_migrations VALUES (1, 'stranger', 0)")
+        .await;
+    let mut opening = tokio::spawn(Store::open(empty.options.clone()));
+    let early = tokio::time::timeout(Duration::from_secs(4), &mut opening).await;
+    assert!(early.is_err(), "it did not go on: {early:?}");
+    stranger.end().await;
+    let store = opening.await.unwrap().unwrap();
+    assert!(store.check().await.unwrap().is_empty());
 }
 
 /// Somebody else migrates for longer than a statement may take.
