@@ -15,6 +15,7 @@ fn the_release_binary_has_no_sync_point_and_no_mutant() -> Result<()> {
         "update.written",
         "drop.children_checked",
         "purge.claimed",
+        "migrate.begun",
         "m-version-predicate",
         "m-lock-then-look",
         "m-idempotency-tx",
@@ -22,6 +23,7 @@ fn the_release_binary_has_no_sync_point_and_no_mutant() -> Result<()> {
         "TREELINE_MUTANTS",
         "TREELINE_TEST_LISTEN",
         "test-clock-skew",
+        "test-hold",
     ] {
         ensure!(!holds(name), "the release binary knows `{name}`");
     }

@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 
 use crate::container::{self, Containers, Told};
 use crate::server::Place;
-use crate::{Client, Rows, Server, eventually, free_address};
+use crate::{Client, Hooks, Rows, Server, eventually, free_address};
 
 /// Names the binary to test. Without it nothing can be tested, and a test that does nothing must not pass.
 const BINARY_VARIABLE: &str = "TREELINE_BIN";
@@ -43,6 +43,17 @@ pub struct Bed {
 #[derive(Debug)]
 #[must_use = "the database is free as soon as this is dropped"]
 pub struct HeldDatabase(#[expect(dead_code, reason = "is killed when it is dropped")] Child);
+
+/// Which build a server is of, and how far its start is waited for.
+#[derive(Clone, Copy)]
+enum Build<'a> {
+    /// Release or test, until it is ready.
+    Any,
+    /// A test build that tests may drive, until it is ready.
+    WithHooks,
+    /// The same, until it is held at this point.
+    HeldAt(&'a str),
+}
 
 /// How a command ended.
 #[derive(Debug)]
@@ -145,7 +156,7 @@ impl Bed {
 
     /// The same with more arguments.
     pub async fn start_with(&self, arguments: &[&str]) -> Result<Server> {
-        let (server, _) = self.launch(false, arguments).await?;
+        let (server, _) = self.launch(Build::Any, arguments).await?;
         Ok(server)
     }
 
@@ -156,14 +167,19 @@ impl Bed {
         Server::start(command, Place::Here(address), log.to_owned()).await
     }
 
-    /// A test build with more arguments, which also listens for tests: the server, and where it does.
-    pub async fn start_with_hooks(&self, arguments: &[&str]) -> Result<(Server, SocketAddr)> {
-        self.launch(true, arguments).await
+    /// A test build with more arguments, which also listens for tests.
+    pub async fn start_with_hooks(&self, arguments: &[&str]) -> Result<(Server, Hooks)> {
+        self.launch(Build::WithHooks, arguments).await
+    }
+
+    /// The same, held at a point on its way to serve: under [`Hooks::ANY_NAME`] it is released there.
+    pub async fn start_held(&self, point: &str, arguments: &[&str]) -> Result<(Server, Hooks)> {
+        self.launch(Build::HeldAt(point), arguments).await
     }
 
     /// A port that was free a moment ago may be taken by a connection that somebody opened meanwhile, so a start may
     /// need another try.
-    async fn launch(&self, with_hooks: bool, arguments: &[&str]) -> Result<(Server, SocketAddr)> {
+    async fn launch(&self, build: Build<'_>, arguments: &[&str]) -> Result<(Server, Hooks)> {
         const ATTEMPTS_MAX: usize = 3;
         let mut attempt = 1;
         loop {
@@ -171,35 +187,36 @@ impl Bed {
                 Some(_) => (container::API, container::HOOKS),
                 None => (free_address()?, free_address()?),
             };
-            let asked = with_hooks.then_some(hooks);
-            match self.try_to_launch(address, asked, arguments).await {
-                Ok(server) => {
-                    hooks.set_ip(server.address().ip());
-                    return Ok((server, hooks));
-                }
+            let mut words = vec!["serve".to_owned(), "--listen".to_owned(), address.to_string()];
+            if !matches!(build, Build::Any) {
+                words.extend(["--test-listen".to_owned(), hooks.to_string()]);
+            }
+            if let Build::HeldAt(point) = build {
+                words.extend(["--test-hold".to_owned(), point.to_owned()]);
+            }
+            words.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+            let mut server = self.begin(address, words).await?;
+            hooks.set_ip(server.address().ip());
+            let hooks = Hooks::at(hooks);
+            let begun = match build {
+                Build::HeldAt(point) => server.wait_until_held(hooks, point).await,
+                Build::Any | Build::WithHooks => server.wait_until_ready().await,
+            };
+            match begun {
+                Ok(()) => return Ok((server, hooks)),
                 Err(error) if attempt < ATTEMPTS_MAX && is_taken(&error) => attempt += 1,
                 Err(error) => return Err(error),
             }
         }
     }
 
-    async fn try_to_launch(
-        &self,
-        address: SocketAddr,
-        hooks: Option<SocketAddr>,
-        arguments: &[&str],
-    ) -> Result<Server> {
-        let mut words = vec!["serve".to_owned(), "--listen".to_owned(), address.to_string()];
-        if let Some(hooks) = hooks {
-            words.extend(["--test-listen".to_owned(), hooks.to_string()]);
-        }
-        words.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+    async fn begin(&self, address: SocketAddr, words: Vec<String>) -> Result<Server> {
         let mut command = self.command(&[]);
         command.args(&words);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let log = self.path(&format!("server-{:08x}.log", fastrand::u32(..)));
         let Some(containers) = &self.containers else {
-            return Server::start(command, Place::Here(address), log).await;
+            return Server::begin(command, Place::Here(address), log).await;
         };
         let variables = command.as_std().get_envs();
         let told = Told {
@@ -211,7 +228,7 @@ impl Bed {
             arguments: words,
         };
         let (container, command) = containers.make(told).await?;
-        Server::start(command, Place::Container(container), log).await
+        Server::begin(command, Place::Container(container), log).await
     }
 
     /// Where servers reach something that a test listens on.

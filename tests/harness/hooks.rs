@@ -26,6 +26,9 @@ pub struct Hooks {
 }
 
 impl Hooks {
+    /// The name by which a point is released that was to hold whatever came to it.
+    pub const ANY_NAME: &str = "*";
+
     /// The hooks of the server that was told to listen there.
     pub fn at(address: SocketAddr) -> Hooks {
         Hooks { address }

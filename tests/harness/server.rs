@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use tokio::process::{Child, Command};
 
-use crate::Client;
 use crate::container::{self, Container};
+use crate::{Client, Hooks};
 
 /// Far more than a server needs to start or to stop: a loaded machine must not fail a run.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -39,7 +39,14 @@ pub struct Server {
 
 impl Server {
     /// Starts the command and waits until it says that it is ready.
-    pub(crate) async fn start(mut command: Command, place: Place, log: PathBuf) -> Result<Server> {
+    pub(crate) async fn start(command: Command, place: Place, log: PathBuf) -> Result<Server> {
+        let mut server = Server::begin(command, place, log).await?;
+        server.wait_until_ready().await?;
+        Ok(server)
+    }
+
+    /// Starts the command, and does not wait.
+    pub(crate) async fn begin(mut command: Command, place: Place, log: PathBuf) -> Result<Server> {
         let output = File::create(&log)?;
         command
             .stdout(output.try_clone()?)
@@ -53,15 +60,13 @@ impl Server {
                 (SocketAddr::from((ip, container::API.port())), Some(container))
             }
         };
-        let mut server = Server {
+        Ok(Server {
             child,
             container,
             address,
             log,
             quiet: false,
-        };
-        server.wait_until_ready().await?;
-        Ok(server)
+        })
     }
 
     /// Where it listens.
@@ -179,7 +184,20 @@ impl Server {
         last_lines(&self.log, |line| line.contains(" ERROR "))
     }
 
-    async fn wait_until_ready(&mut self) -> Result<()> {
+    /// Waits until it is held at a point on its way to serve, and fails if it comes through.
+    pub(crate) async fn wait_until_held(&mut self, hooks: Hooks, point: &str) -> Result<()> {
+        let held = async || Ok(hooks.reached(point, Hooks::ANY_NAME).await.is_ok());
+        tokio::select! {
+            held = eventually(point, held) => held,
+            ready = self.wait_until_ready() => {
+                ready?;
+                bail!("the server is ready, and has not been held at {point}")
+            }
+        }
+    }
+
+    /// Waits until it serves.
+    pub async fn wait_until_ready(&mut self) -> Result<()> {
         let begun = Instant::now();
         loop {
             if let Ok(answer) = self.client().get("/api/health/ready").await

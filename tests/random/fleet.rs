@@ -176,7 +176,7 @@ impl<'b> Fleet<'b> {
         let (mut server, hooks) = if self.fault == Some(Fault::ServerDiesAtPoints) {
             arguments.extend(MEETING);
             let (server, hooks) = self.bed.start_with_hooks(&arguments).await?;
-            (server, Some(Hooks::at(hooks)))
+            (server, Some(hooks))
         } else {
             (self.bed.start_with(&arguments).await?, None)
         };

@@ -15,10 +15,10 @@ pub(crate) const ROWS: &[Row] = &[
         tell: |race| Box::pin(r_cluster_1_what_one_node_has_answered_the_other_shows(race)),
     },
     Row {
-        name: "r_cluster_2_two_nodes_make_the_tables_at_once",
+        name: "r_cluster_2_who_makes_the_tables_at_one_node_is_waited_for_at_the_other",
         kinds: &[Kind::Metalake],
         needs: Needs::EmptyCluster,
-        tell: |race| Box::pin(r_cluster_2_two_nodes_make_the_tables_at_once(race)),
+        tell: |race| Box::pin(r_cluster_2_who_makes_the_tables_at_one_node_is_waited_for_at_the_other(race)),
     },
 ];
 
@@ -44,8 +44,11 @@ async fn r_cluster_1_what_one_node_has_answered_the_other_shows(race: &mut Race)
     Ok(())
 }
 
-/// Both servers of this pair found nothing and began to make the tables, each at its node; both have come through.
-async fn r_cluster_2_two_nodes_make_the_tables_at_once(race: &mut Race) -> Result<()> {
+/// The race was over when this pair had started: one was held as it began to make the tables, the other was seen to wait
+/// at its own node. Both have come through.
+async fn r_cluster_2_who_makes_the_tables_at_one_node_is_waited_for_at_the_other(
+    race: &mut Race,
+) -> Result<()> {
     let (x, y) = (race.place("x").await?, race.place("y").await?);
     race.done(A, &x.create()).await?;
     race.done(B, &y.create()).await?;

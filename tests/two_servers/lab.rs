@@ -181,8 +181,13 @@ impl Lab {
     }
 
     /// A new pair, on a database that is empty.
-    pub(crate) async fn start(&self, backend: Backend) -> Result<Pair> {
+    async fn start(&self, backend: Backend) -> Result<Pair> {
         Pair::start(self.bed(self.pool(backend)?)?, backend).await
+    }
+
+    /// A new pair on an empty database, of which the second server found the first about to make the tables.
+    pub(crate) async fn start_in_turn(&self, backend: Backend) -> Result<Pair> {
+        Pair::start_in_turn(self.bed(self.pool(backend)?)?, backend).await
     }
 
     /// The row is done; the pair waits for the next.

@@ -41,6 +41,18 @@ impl Node {
 
     /// Starts one with this number and more arguments; the last one given counts.
     pub(crate) async fn start(bed: &Bed, number: usize, arguments: &[&str]) -> Result<Node> {
+        let (server, hooks) = bed
+            .start_with_hooks(&Node::arguments(bed, number, arguments))
+            .await?;
+        Node::of(server, hooks).await
+    }
+
+    /// Starts one and holds it at a point on its way to serve.
+    async fn start_held(bed: &Bed, number: usize, point: &str) -> Result<(Server, Hooks)> {
+        bed.start_held(point, &Node::arguments(bed, number, &[])).await
+    }
+
+    fn arguments<'a>(bed: &'a Bed, number: usize, arguments: &[&'a str]) -> Vec<&'a str> {
         let mut all = Vec::new();
         if !arguments.contains(&"--database") {
             all.extend(["--database", bed.database_url(number)]);
@@ -50,12 +62,14 @@ impl Node {
             all.extend(pair);
         }
         all.extend(arguments);
-        let (mut server, hooks) = bed.start_with_hooks(&all).await?;
+        all
+    }
+
+    /// Waits until a server that was started can be used.
+    async fn of(mut server: Server, hooks: Hooks) -> Result<Node> {
+        server.wait_until_ready().await?;
         server.hush();
-        let node = Node {
-            server,
-            hooks: Hooks::at(hooks),
-        };
+        let node = Node { server, hooks };
         // Every server sweeps once as it starts, and would take the work of a row for what another has left.
         eventually("its first sweep is over", async || {
             Ok(node.count("treeline_sweeps_total").await? > 0)
@@ -77,13 +91,27 @@ impl Pair {
     pub(crate) async fn start(bed: Bed, backend: Backend) -> Result<Pair> {
         // Both find an empty database and make its tables.
         let (first, second) = tokio::try_join!(Node::start(&bed, 0, &[]), Node::start(&bed, 1, &[]))?;
-        let nodes = [first, second];
-        Ok(Pair {
+        Ok(Pair::of(bed, backend, [first, second]))
+    }
+
+    /// The same in a set order: the first server is about to make the tables, the second comes and has to wait for it.
+    pub(crate) async fn start_in_turn(bed: Bed, backend: Backend) -> Result<Pair> {
+        let (first, first_hooks) = Node::start_held(&bed, 0, "migrate.begun").await?;
+        let (second, second_hooks) = Node::start_held(&bed, 1, "migrate.waits").await?;
+        first_hooks.release("migrate.begun", Hooks::ANY_NAME).await?;
+        let first = Node::of(first, first_hooks).await?;
+        second_hooks.release("migrate.waits", Hooks::ANY_NAME).await?;
+        let second = Node::of(second, second_hooks).await?;
+        Ok(Pair::of(bed, backend, [first, second]))
+    }
+
+    fn of(bed: Bed, backend: Backend, nodes: [Node; 2]) -> Pair {
+        Pair {
             backend,
             bed,
             nodes,
             findings: BTreeSet::new(),
-        })
+        }
     }
 
     /// Starts again what the row before has killed.

@@ -17,12 +17,14 @@ pub(crate) fn add(case: &Case, outcome: &Result<()>, took: Duration) {
     let Some(path) = std::env::var_os(REPORT_VARIABLE) else {
         return;
     };
+    let error = outcome.as_ref().err();
+    let not_begun = error.filter(|error| error.is::<NotBegun>());
     let line = json!({
         "row": case.row.id(),
         "case": case.name(),
         "backend": case.backend.name(),
         "order": if case.swapped { "2 is A" } else { "1 is A" },
-        "begun": !outcome.as_ref().is_err_and(|error| error.is::<NotBegun>()),
+        "not_begun": not_begun.map(|error| format!("{error:#}")),
         "passed": outcome.is_ok(),
         "seconds": took.as_secs_f64(),
     });

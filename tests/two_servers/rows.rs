@@ -30,7 +30,7 @@ pub(crate) enum Needs {
     Server,
     /// Several nodes of one database.
     Cluster,
-    /// The same, and a pair that has begun on an empty database just now.
+    /// The same, and a pair that has begun on an empty database just now, one server after the other.
     EmptyCluster,
 }
 
@@ -178,7 +178,7 @@ impl Case {
     pub(crate) async fn run(&self, lab: &Lab) -> Result<()> {
         let pair = match self.row.needs {
             // That they can be started is what such a row shows.
-            Needs::EmptyCluster => lab.start(self.backend).await?,
+            Needs::EmptyCluster => lab.start_in_turn(self.backend).await?,
             Needs::Nothing | Needs::Server | Needs::Cluster => {
                 lab.take(self.backend).await.context(NotBegun)?
             }

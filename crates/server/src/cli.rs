@@ -28,6 +28,10 @@ struct Cli {
     #[cfg(feature = "test-hooks")]
     #[arg(long, global = true, default_value_t = 0, allow_negative_numbers = true)]
     test_clock_skew_ms: i64,
+    /// A sync point that holds this test build up on its way to serve
+    #[cfg(feature = "test-hooks")]
+    #[arg(long, global = true)]
+    test_hold: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Subcommand)]
@@ -63,7 +67,7 @@ type Failure = Box<dyn std::error::Error>;
 
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
     #[cfg(feature = "test-hooks")]
-    crate::hooks::remember(cli.test_listen, cli.test_clock_skew_ms);
+    crate::hooks::remember(cli.test_listen, cli.test_clock_skew_ms, cli.test_hold.as_deref());
     let config = Config::load(cli.options)?;
     logging::install(&config.log_level, config.log_format)?;
     for warning in &config.warnings {
@@ -89,11 +93,13 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
 }
 
 async fn serve(config: &Config) -> Result<ExitCode, Failure> {
+    #[cfg(feature = "test-hooks")]
+    crate::hooks::listen().await?;
     let server = Server::open(config).await?;
+    #[cfg(feature = "test-hooks")]
+    crate::hooks::attach(server.dispatcher().clone());
     let address = server.address()?;
     tracing::info!(%address, database = %config.database, version = VERSION, "treeline listens");
-    #[cfg(feature = "test-hooks")]
-    crate::hooks::listen(server.dispatcher().clone()).await?;
     let stop = CancellationToken::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     server.run(stop).await;

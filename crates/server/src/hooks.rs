@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::extract::{Query, State};
+use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -30,16 +30,24 @@ struct Point {
 
 static ADDRESS: OnceLock<String> = OnceLock::new();
 
-/// Sets this process's clock wrong, and keeps the address of the command line until the server is there.
-pub(crate) fn remember(address: Option<String>, clock_skew_ms: i64) {
+/// Missing as long as the server opens its database.
+static DISPATCHER: OnceLock<Dispatcher> = OnceLock::new();
+
+/// Sets this process's clock wrong, keeps the address of the command line until somebody listens, and arms the point at
+/// which the server is to be held on its way.
+pub(crate) fn remember(address: Option<String>, clock_skew_ms: i64, hold: Option<&str>) {
     hooks::CLOCK_SKEW_MS.store(clock_skew_ms, Ordering::Relaxed);
     if let Some(address) = address {
         ADDRESS.get_or_init(|| address);
     }
+    if let Some(point) = hold {
+        hooks::arm(point, hooks::ANY_NAME, Action::Pause);
+    }
 }
 
-/// Listens for tests until the process ends, if the command line says where.
-pub(crate) async fn listen(dispatcher: Dispatcher) -> std::io::Result<()> {
+/// Listens for tests until the process ends, if the command line says where. It does so before the database is opened,
+/// so that what happens on the way can be driven too.
+pub(crate) async fn listen() -> std::io::Result<()> {
     let Some(address) = ADDRESS.get() else {
         return Ok(());
     };
@@ -49,10 +57,18 @@ pub(crate) async fn listen(dispatcher: Dispatcher) -> std::io::Result<()> {
         .route("/reached", get(reached))
         .route("/release", post(release))
         .route("/blocked", get(blocked))
-        .route("/stranger", post(stranger))
-        .with_state(dispatcher);
+        .route("/stranger", post(stranger));
     tokio::spawn(async move { axum::serve(listener, routes).await });
     Ok(())
+}
+
+/// The database is open: from now on it can be asked.
+pub(crate) fn attach(dispatcher: Dispatcher) {
+    DISPATCHER.get_or_init(|| dispatcher);
+}
+
+fn dispatcher() -> Result<&'static Dispatcher, StatusCode> {
+    DISPATCHER.get().ok_or(StatusCode::SERVICE_UNAVAILABLE)
 }
 
 async fn arm(Query(armed): Query<Point>) -> StatusCode {
@@ -79,8 +95,8 @@ async fn release(Query(armed): Query<Point>) -> StatusCode {
     StatusCode::OK
 }
 
-async fn blocked(State(dispatcher): State<Dispatcher>) -> Result<Json<serde_json::Value>, StatusCode> {
-    let count = dispatcher
+async fn blocked() -> Result<Json<serde_json::Value>, StatusCode> {
+    let count = dispatcher()?
         .blocked()
         .await
         .map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
@@ -94,12 +110,10 @@ struct Rows {
     name: String,
 }
 
-async fn stranger(State(dispatcher): State<Dispatcher>, Query(rows): Query<Rows>) -> StatusCode {
-    let (Ok(first), Ok(second)) = (EntityId::new(rows.first), EntityId::new(rows.second)) else {
-        return StatusCode::BAD_REQUEST;
-    };
-    match dispatcher.lock_as_stranger(first, second, rows.name).await {
-        Ok(()) => StatusCode::OK,
-        Err(_) => StatusCode::SERVICE_UNAVAILABLE,
-    }
+async fn stranger(Query(rows): Query<Rows>) -> Result<(), StatusCode> {
+    let id = |number| EntityId::new(number).map_err(|_| StatusCode::BAD_REQUEST);
+    dispatcher()?
+        .lock_as_stranger(id(rows.first)?, id(rows.second)?, rows.name)
+        .await
+        .map_err(|_| StatusCode::SERVICE_UNAVAILABLE)
 }

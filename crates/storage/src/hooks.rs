@@ -69,7 +69,7 @@ mod active {
     type Key = (String, String);
 
     /// Arms a point for whatever comes to it; no entity can be called so.
-    const ANY_NAME: &str = "*";
+    pub const ANY_NAME: &str = "*";
 
     static POINTS: LazyLock<Mutex<HashMap<Key, Arc<Armed>>>> = LazyLock::new(Mutex::default);
 

@@ -176,14 +176,15 @@ fn tried(
     let (table, outcome) = bench.races(switch.names, &selection)?;
     outcome?;
     // A server that cannot start without the rule has shown nothing of what the rule is for.
-    let not_begun = table.endings.iter().find(|ending| !ending.begun);
-    if let Some(ending) = not_begun {
-        bail!(
-            "{} on {}: {} could not begin",
-            switch.names,
-            ending.backend,
-            ending.row
-        );
+    for ending in &table.endings {
+        if let Some(reason) = &ending.not_begun {
+            bail!(
+                "{} on {}: {} could not begin: {reason}",
+                switch.names,
+                ending.backend,
+                ending.row
+            );
+        }
     }
     let caught = backends.iter().map(|backend| {
         let failed = table
