@@ -179,6 +179,11 @@ impl Server {
         tail(&self.log)
     }
 
+    /// Whether its log says so anywhere.
+    pub fn has_logged(&self, text: &str) -> bool {
+        std::fs::read_to_string(&self.log).is_ok_and(|log| log.contains(text))
+    }
+
     /// What it has logged as failures of its own; the last of them.
     pub fn log_errors(&self) -> String {
         last_lines(&self.log, |line| line.contains(" ERROR "))

@@ -83,6 +83,17 @@ pub(crate) enum Owed {
     Each,
 }
 
+impl Owed {
+    /// Whether those that owe it have done it, if these have, server by server.
+    pub(crate) fn is_settled(self, mut done: impl Iterator<Item = bool>) -> bool {
+        match self {
+            Owed::Any => done.any(|done| done),
+            Owed::Of(server) => done.nth(server) == Some(true),
+            Owed::Each => done.all(|done| done),
+        }
+    }
+}
+
 impl Fault {
     pub(crate) const ALL: [(&'static str, Fault); 13] = [
         ("server-killed", Fault::ServerKilled),
@@ -132,6 +143,24 @@ impl Fault {
             | Fault::DiskFull
             | Fault::ClocksApart
             | Fault::NodeCutOff => None,
+        }
+    }
+
+    /// What their logs say of it, where it cannot pass unsaid.
+    pub(crate) fn log_line(self) -> Option<&'static str> {
+        match self {
+            Fault::PrimaryFailedOver | Fault::PrimaryFrozen | Fault::PrimaryLeftBehind => {
+                Some("another host of the database is the primary now")
+            }
+            Fault::ServerCutOff | Fault::NodeKilled => Some("the database is not available"),
+            Fault::NodeCutOff => Some("WSREP has not yet prepared node for application use"),
+            Fault::DiskFull => Some("database or disk is full"),
+            Fault::ServerKilled
+            | Fault::ServerDiesAtPoints
+            | Fault::ServerFrozen
+            | Fault::DatabaseKilled
+            | Fault::DatabaseFrozen
+            | Fault::ClocksApart => None,
         }
     }
 

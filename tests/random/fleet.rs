@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context as _, Result, ensure};
 use treeline_tests::{Bed, Client, Hooks, Server};
 
-use crate::fault::{Fault, Owed};
+use crate::fault::Fault;
 
 /// Enough for the clients, and few enough for several servers on one database.
 const ARGUMENTS: [&str; 4] = [
@@ -116,17 +116,28 @@ impl<'b> Fleet<'b> {
         Ok(())
     }
 
-    /// Whether those that a fault befell have counted it.
-    pub(crate) async fn has_counted(&self, metric: &str, owed: Owed) -> Result<bool> {
-        let mut counts = Vec::new();
-        for server in &self.servers {
-            counts.push(server.count(metric).await?);
+    /// What those that the fault befell have not told the operator of it, though they could.
+    pub(crate) async fn has_passed_over(&self) -> Result<Vec<&'static str>> {
+        let mut passed_over = Vec::new();
+        let Some(fault) = self.fault else {
+            return Ok(passed_over);
+        };
+        if let Some(metric) = fault.metric() {
+            let mut counted = Vec::new();
+            for server in &self.servers {
+                counted.push(server.count(metric).await? > 0);
+            }
+            if !fault.owed().is_settled(counted.into_iter()) {
+                passed_over.push("uncounted");
+            }
         }
-        Ok(match owed {
-            Owed::Any => counts.iter().any(|count| *count > 0),
-            Owed::Of(server) => counts[server] > 0,
-            Owed::Each => counts.iter().all(|count| *count > 0),
-        })
+        if let Some(line) = fault.log_line() {
+            let logged = self.servers.iter().map(|server| server.has_logged(line));
+            if !fault.owed().is_settled(logged) {
+                passed_over.push("unlogged");
+            }
+        }
+        Ok(passed_over)
     }
 
     /// What the servers have logged as failures of their own; of those that were killed, what came after.

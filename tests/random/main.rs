@@ -156,11 +156,8 @@ async fn told(options: &Options) -> Result<Summary> {
     log.finish()?;
 
     fleet.all_are_alive().await?;
-    if let (Some(over), Some(fault)) = (&mut over, fault)
-        && let Some(metric) = fault.metric()
-        && !fleet.has_counted(metric, fault.owed()).await?
-    {
-        over.amiss.push("uncounted");
+    if let Some(over) = &mut over {
+        over.amiss.extend(fleet.has_passed_over().await?);
     }
     let audit = audit(&bed).await?;
     Summary::of(options, audit, over, silent, fleet.log_errors())
