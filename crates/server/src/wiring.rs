@@ -9,6 +9,10 @@ use crate::config::Config;
 /// What a write waits for its turn comes on top of what it may take in the database, and must not matter beside it.
 const LOCAL_LOCK_SHARE: u64 = 20;
 
+/// How long a statement of an audit may take, in milliseconds: it looks at every row, and nobody waits for it as a client
+/// does.
+const AUDIT_MS_MAX: u64 = 30 * 60 * 1_000;
+
 /// Opens the database (an empty one is initialised) and puts a dispatcher on it.
 pub(crate) async fn open(config: &Config) -> Result<Dispatcher> {
     let store = Store::open(store_options(config)).await?;
@@ -33,26 +37,33 @@ pub(crate) async fn migrate(config: &Config) -> Result<MigrateReport> {
 
 /// What is wrong with the database.
 pub(crate) async fn check(config: &Config) -> Result<Vec<Finding>> {
-    existing(config).await?.check().await
+    let audited = existing(config, AUDIT_MS_MAX).await?;
+    audited.check().await
 }
 
 /// Every row as a JSON line.
 pub(crate) async fn dump(config: &Config) -> Result<String> {
-    existing(config).await?.dump().await
+    let dumped = existing(config, AUDIT_MS_MAX).await?;
+    dumped.dump().await
 }
 
 /// Purges dropped rows past retention; answers how many.
 pub(crate) async fn gc(config: &Config) -> Result<u64> {
-    existing(config).await?.purge(config.retention_ms).await
+    let purged = existing(config, config.operation_ms_max).await?;
+    purged.purge(config.retention_ms).await
 }
 
 /// Opens a database that is there. To audit one that a mistyped path has just made would find nothing wrong.
-async fn existing(config: &Config) -> Result<Store> {
+async fn existing(config: &Config, operation_ms_max: u64) -> Result<Store> {
     if let Some(file) = config.database.file().filter(|file| !file.exists()) {
         let reason = format!("there is no file `{}`", file.display());
         return Err(Error::Unavailable { reason });
     }
-    Store::open(store_options(config)).await
+    let options = StoreOptions {
+        operation_ms_max: operation_ms_max.max(config.operation_ms_max),
+        ..store_options(config)
+    };
+    Store::open(options).await
 }
 
 fn store_options(config: &Config) -> StoreOptions {
