@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use treeline_core::Kind;
-use treeline_tests::eventually;
+use treeline_tests::{Action, eventually};
 
 use crate::holds::{BY_A, BY_B};
 use crate::pair::Node;
@@ -20,6 +20,7 @@ rows! {
     r_drop_6_a_removal_goes_on_when_its_claim_has_run_out of FILESETS,
     r_drop_7_a_directory_that_was_there_before_stays of FILESETS,
     r_drop_8_a_directory_inside_one_that_is_to_go_is_not_removed of FILESETS,
+    r_drop_9_a_directory_whose_create_was_not_to_be_seen_is_there_in_the_end of FILESETS,
 }
 
 /// A server that looks for unfinished work all the time.
@@ -34,6 +35,12 @@ async fn all_removals_are_done(race: &Race) -> Result<()> {
         Ok(race.pair.rows().await?.of("reconcile_tasks").next().is_none())
     })
     .await
+}
+
+/// By which a directory is known to the points of its removal.
+fn file_name(directory: &Path) -> String {
+    let name = directory.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 fn has_file(directory: &Path) -> Result<()> {
@@ -70,15 +77,9 @@ async fn r_drop_4_a_directory_that_is_in_use_again_is_not_removed(race: &mut Rac
     has_file(&directory)?;
 
     // The same where A has claimed the removal already: B waits for it.
-    let name = directory
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = file_name(&directory);
     let hooks = race.node(A).hooks;
-    hooks
-        .arm("purge.claimed", &name, treeline_tests::Action::Pause)
-        .await?;
+    hooks.arm("purge.claimed", &name, Action::Pause).await?;
     let a = race.meanwhile(A, &x.drop());
     hooks.reached("purge.claimed", &name).await?;
     let b = race.meanwhile(B, &x.create());
@@ -107,11 +108,7 @@ async fn r_drop_6_a_removal_goes_on_when_its_claim_has_run_out(race: &mut Race) 
     let x = race.present("x").await?;
     let directory = x.directory();
     std::fs::write(directory.join("file"), "A's")?;
-    let name = directory
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = file_name(&directory);
     let mut doomed = race.start(A, &["--task-lease-ms", "2000"]).await?;
     let drop = x.drop().at(&name);
     let a = Held::at(&doomed, A, &drop, "purge.claimed").await?;
@@ -158,4 +155,42 @@ async fn r_drop_8_a_directory_inside_one_that_is_to_go_is_not_removed(race: &mut
         .collect();
     ensure!(left == [&directories[23]], "{left:?} are left over");
     race.facts().await?.live(&inside).map(drop)
+}
+
+/// Once below the directory that goes and once at it, where it is adopted.
+async fn r_drop_9_a_directory_whose_create_was_not_to_be_seen_is_there_in_the_end(
+    race: &mut Race,
+) -> Result<()> {
+    for below in ["inside", ""] {
+        let x = race.present(&format!("x{below}")).await?;
+        let y = race.place(&format!("y{below}")).await?;
+        let directory = x.directory().join(below);
+        let a = race.hold(A, &y.create_in(&directory), "create.inserted").await?;
+        let b = if race.backend.has_one_writer() {
+            // The drop begins when A's row is there.
+            let b = race.meanwhile(B, &x.drop());
+            a.goes_on().await?.ok()?;
+            b
+        } else {
+            let going = file_name(&x.directory());
+            let (at_a, at_b) = (race.node(A).hooks, race.node(B).hooks);
+            at_b.arm("purge.claimed", &going, Action::Pause).await?;
+            let b = race.meanwhile(B, &x.drop());
+            at_b.reached("purge.claimed", &going).await?;
+            let coming = file_name(&directory);
+            at_a.arm("purge.waits", &coming, Action::Pause).await?;
+            let a = a.leaves(race.backend).await?;
+            at_a.reached("purge.waits", &coming).await?;
+            at_b.release("purge.claimed", &going).await?;
+            at_a.release("purge.waits", &coming).await?;
+            a.answers().await?.ok()?;
+            b
+        };
+        dropped(&b.answers().await?, true)?;
+        std::fs::write(directory.join("file"), "A's")?;
+        all_removals_are_done(race).await?;
+        has_file(&directory)?;
+        race.facts().await?.live(&y)?;
+    }
+    Ok(())
 }

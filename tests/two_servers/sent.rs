@@ -111,6 +111,17 @@ impl Held {
         within(ANSWER_WITHIN, &what, self.task).await
     }
 
+    /// Lets it go, and does not wait for what the server says.
+    pub(crate) async fn leaves(self, backend: Backend) -> Result<Meanwhile> {
+        self.hooks.release(&self.point, &self.call.name).await?;
+        Ok(Meanwhile {
+            backend,
+            hooks: self.hooks,
+            what: format!("{} {}", self.call.method, self.call.path),
+            task: self.task,
+        })
+    }
+
     /// Its client goes away; then it is let go.
     pub(crate) async fn ends_abandoned(self) -> Result<()> {
         self.task.abort();

@@ -5,9 +5,11 @@
 
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use treeline_core::{Error, Result};
@@ -86,7 +88,7 @@ impl LocationStore for LocalFiles {
     }
 
     async fn remove_tree(&self, location: &str) -> Result<()> {
-        self.run(location, |_, location, path| remove_tree(location, path))
+        self.run(location, |_, location, path| remove_tree(location, path, None))
             .await
     }
 
@@ -143,16 +145,39 @@ fn make_dir(location: &str, path: &Path) -> Result<Made> {
     }
 }
 
+/// One directory among all that are ever at a place: the number of one that is gone may be given again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    #[cfg(unix)]
+    number: (u64, u64),
+    made_at: Option<SystemTime>,
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Identity {
+        Identity {
+            #[cfg(unix)]
+            number: (metadata.dev(), metadata.ino()),
+            made_at: metadata.created().ok(),
+        }
+    }
+}
+
 /// Below the location the standard library goes from one open directory to the next and unlinks links instead of
-/// following them, so nobody can lead it elsewhere meanwhile.
-fn remove_tree(location: &str, path: &Path) -> Result<()> {
+/// following them, so nobody can lead it elsewhere meanwhile. A directory that has come in the place of the one that
+/// this began with is somebody else's, and stays; so does what is no directory.
+fn remove_tree(location: &str, path: &Path, mut begun: Option<Identity>) -> Result<()> {
     let mut attempt = 0;
     loop {
         attempt += 1;
-        match stat(location, path)? {
-            Stat::Absent => return Ok(()),
-            Stat::File => return Err(refused(location, "is not a directory any more; it stays")),
-            Stat::Directory => {}
+        let found = match path.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => Identity::of(&metadata),
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(explain("look at", location, &error)),
+        };
+        if *begun.get_or_insert(found) != found {
+            return Ok(());
         }
         match fs::remove_dir_all(path) {
             Ok(()) => return Ok(()),

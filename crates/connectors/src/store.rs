@@ -20,7 +20,8 @@ pub trait LocationStore: fmt::Debug + Send + Sync {
     /// Makes the directory and what is missing above it; says whether it was there already. A file there is an error.
     async fn make_dir(&self, location: &str) -> Result<Made>;
 
-    /// Removes the tree. Follows no symbolic link, and refuses a location that is one; absent is no error.
+    /// Removes the tree. Follows no symbolic link. Absent is no error; what is not a directory stays, and so does a
+    /// directory that somebody has put in the place of the one that was being removed.
     async fn remove_tree(&self, location: &str) -> Result<()>;
 
     /// Removes the directory only if it is empty. Absent, non-empty, or at a place that this store never touches is no

@@ -15,11 +15,28 @@ use treeline_storage::{Store, Task, TaskFilter, TaskKind};
 const BATCH: u16 = 64;
 
 /// A failed task waits twice as long each time, from one second to an hour.
-const RETRY_WAIT_MS_MIN: i64 = 1_000;
-const RETRY_WAIT_MS_MAX: i64 = 60 * 60 * 1_000;
+const RETRY_WAIT_MIN: Duration = Duration::from_secs(1);
+const RETRY_WAIT_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// How often a create looks whether somebody else's removal is done.
 const POLL: Duration = Duration::from_millis(20);
+
+/// What came of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ran {
+    /// There was nothing to claim.
+    Nothing,
+    /// Some of it was done, so that looking for more is worth it.
+    Done,
+    /// All of it failed.
+    Failed,
+}
+
+/// How long what has failed so often waits.
+fn retry_wait(attempts: i64) -> Duration {
+    let doublings = u32::try_from(attempts.clamp(1, 16) - 1).unwrap_or(0);
+    (RETRY_WAIT_MIN * (1 << doublings)).min(RETRY_WAIT_MAX)
+}
 
 /// Does the file work of one server. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -79,34 +96,56 @@ impl Directories {
     /// drop stands whatever happens here.
     pub(crate) async fn remove_caused_by(&self, dropped: EntityId) {
         let directories = self.clone();
-        let removing = async move { while directories.run_some(TaskFilter::CausedBy(dropped)).await {} };
+        let removing =
+            async move { while directories.run_some(TaskFilter::CausedBy(dropped)).await == Ran::Done {} };
         let removal = self.tracker.spawn(removing);
         if tokio::time::timeout(self.wait, removal).await.is_err() {
             tracing::info!(%dropped, "directories of a drop are still being removed");
         }
     }
 
+    /// Makes a directory that a live fileset keeps its files in, if it is not there.
+    pub(crate) async fn require(&self, location: &str) -> Result<()> {
+        self.places.require(location)?.make_dir(location).await.map(drop)
+    }
+
     /// Sees to it that nothing is left to be removed at or around a location, by doing it or by waiting for others.
-    pub(crate) async fn finish_removals_around(&self, location: &str, deadline: Instant) -> Result<()> {
+    /// Whether there was anything. What fails here is tried again more and more seldom.
+    pub(crate) async fn finish_removals_around(&self, location: &str, deadline: Instant) -> Result<bool> {
+        let (mut waited, mut failures) = (false, 0);
+        let mut next_try = Instant::now();
         while self.store.removal_pending(location).await? {
+            waited = true;
             if Instant::now() >= deadline {
                 return Err(Error::Contended {
                     operation: "create".to_owned(),
                 });
             }
-            if !self
-                .run_some(TaskFilter::RemovalsAround(location.to_owned()))
-                .await
-            {
-                tokio::time::sleep(POLL).await;
+            let filter = TaskFilter::RemovalsAround(location.to_owned());
+            let ran = if Instant::now() < next_try {
+                Ran::Nothing
+            } else {
+                self.run_some(filter).await
+            };
+            match ran {
+                Ran::Done => {}
+                Ran::Nothing => {
+                    #[cfg(feature = "test-hooks")]
+                    treeline_storage::hooks::reach("purge.waits", name_of(location)).await?;
+                    tokio::time::sleep(POLL).await;
+                }
+                Ran::Failed => {
+                    failures += 1;
+                    next_try = Instant::now() + retry_wait(failures);
+                }
             }
         }
-        Ok(())
+        Ok(waited)
     }
 
     /// Does whatever is due, whoever left it.
     pub(crate) async fn sweep(&self) {
-        while self.run_some(TaskFilter::Due).await {}
+        while self.run_some(TaskFilter::Due).await == Ran::Done {}
     }
 
     /// Waits for the work that requests have begun.
@@ -115,26 +154,35 @@ impl Directories {
         self.tracker.wait().await;
     }
 
-    /// Claims a batch and does it. Whether any task was done, so that looking for more is worth it.
-    async fn run_some(&self, filter: TaskFilter) -> bool {
+    /// Claims a batch and does it.
+    async fn run_some(&self, filter: TaskFilter) -> Ran {
         let tasks = match self.store.claim_tasks(filter, BATCH).await {
             Ok(tasks) => tasks,
             Err(error) => {
                 tracing::warn!(%error, "could not claim tasks");
-                return false;
+                return Ran::Nothing;
             }
         };
-        let mut done = false;
+        let mut ran = Ran::Nothing;
         for task in &tasks {
-            done |= self.run(task).await.is_ok();
+            match self.run(task).await {
+                Ok(()) => ran = Ran::Done,
+                Err(_) if ran == Ran::Nothing => ran = Ran::Failed,
+                Err(_) => {}
+            }
         }
-        done
+        ran
     }
 
     /// Does one claimed task and settles or releases it.
     async fn run(&self, task: &Task) -> Result<()> {
         #[cfg(feature = "test-hooks")]
         hold("purge.claimed", task).await?;
+        if task.kind == TaskKind::RemoveTree && !self.store.extend_task(task).await? {
+            // It stood behind others of its batch for too long. Somebody else has it, or has had it, and the directory
+            // may be that of a successor by now.
+            return Ok(());
+        }
         let outcome = self.work(task).await;
         #[cfg(feature = "test-hooks")]
         hold("purge.removed", task).await?;
@@ -163,8 +211,7 @@ impl Directories {
             }
             Err(error) => {
                 tracing::warn!(location = task.location, kind = ?task.kind, %error, "a directory task failed");
-                let doublings = u32::try_from(task.attempts.clamp(1, 16) - 1).unwrap_or(0);
-                let wait_ms = (RETRY_WAIT_MS_MIN << doublings).min(RETRY_WAIT_MS_MAX);
+                let wait_ms = i64::try_from(retry_wait(task.attempts).as_millis()).unwrap_or(i64::MAX);
                 self.store.release_task(task, wait_ms, &error.to_string()).await?;
                 Err(error)
             }
@@ -187,7 +234,11 @@ impl Directories {
             tokio::select! {
                 outcome = &mut work => return outcome,
                 () = tokio::time::sleep(third) => {
-                    self.store.extend_task(task).await?;
+                    // The work goes on whatever is said: it sits in a thread that nobody can stop, and knows the
+                    // directory that it began with from one that was made since.
+                    if let Err(error) = self.store.extend_task(task).await {
+                        tracing::warn!(location = task.location, %error, "a directory task's claim was not kept");
+                    }
                 }
             }
         }
@@ -197,11 +248,15 @@ impl Directories {
 /// The sync points of directory work are armed by the directory's own name, and stand in removals only.
 #[cfg(feature = "test-hooks")]
 async fn hold(point: &str, task: &Task) -> Result<()> {
-    let name = task.location.rsplit('/').next().unwrap_or_default();
     match task.kind {
-        TaskKind::RemoveTree => treeline_storage::hooks::reach(point, name).await,
+        TaskKind::RemoveTree => treeline_storage::hooks::reach(point, name_of(&task.location)).await,
         TaskKind::MakeDirectory | TaskKind::RemoveEmptyDirectory => Ok(()),
     }
+}
+
+#[cfg(feature = "test-hooks")]
+fn name_of(location: &str) -> &str {
+    location.rsplit('/').next().unwrap_or_default()
 }
 
 #[cfg(test)]

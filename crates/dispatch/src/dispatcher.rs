@@ -65,9 +65,17 @@ impl Dispatcher {
         path: &Path,
         payload: P,
     ) -> Result<Entity<P>> {
-        if let Some(answered) = self.store.recall_entity(context).await? {
-            return Ok(answered);
-        }
+        let recall = || self.store.recall_entity(context);
+        self.once(context, recall, self.create_now(context, path, payload))
+            .await
+    }
+
+    async fn create_now<P: Payload>(
+        &self,
+        context: &WriteContext,
+        path: &Path,
+        payload: P,
+    ) -> Result<Entity<P>> {
         if let Some(created) = self.create_in_one_step(context, path, &payload).await? {
             return Ok(created);
         }
@@ -120,9 +128,17 @@ impl Dispatcher {
         path: &Path,
         changes: Vec<P::Change>,
     ) -> Result<Entity<P>> {
-        if let Some(answered) = self.store.recall_entity(context).await? {
-            return Ok(answered);
-        }
+        let recall = || self.store.recall_entity(context);
+        self.once(context, recall, self.alter_now(context, path, changes))
+            .await
+    }
+
+    pub(crate) async fn alter_now<P: Payload>(
+        &self,
+        context: &WriteContext,
+        path: &Path,
+        changes: Vec<P::Change>,
+    ) -> Result<Entity<P>> {
         let resolved = self.resolve(path).await?;
         let provider = resolved.provider();
         guard::check_changes::<P>(provider, &changes)?;
@@ -147,9 +163,12 @@ impl Dispatcher {
     /// [`Error::InUse`] and [`Error::NotEmpty`] without cascade; with a pinned version, [`Error::NotFound`] and
     /// [`Error::PreconditionFailed`]; [`Error::NotFound`] of a level above; [`Error::NotInUse`].
     pub async fn drop(&self, context: &WriteContext, path: &Path, mode: DropMode) -> Result<bool> {
-        if let Some(answered) = self.store.recall_drop(context).await? {
-            return Ok(answered);
-        }
+        let recall = || self.store.recall_drop(context);
+        self.once(context, recall, self.drop_now(context, path, mode))
+            .await
+    }
+
+    pub(crate) async fn drop_now(&self, context: &WriteContext, path: &Path, mode: DropMode) -> Result<bool> {
         let resolved = match self.resolve_for_drop(path).await {
             Err(Error::NotFound {
                 what: treeline_core::Missing::Entity(kind),
@@ -170,6 +189,15 @@ impl Dispatcher {
             self.directories.remove_caused_by(id).await;
         }
         Ok(dropped)
+    }
+
+    /// Keeps under the idempotency key of this context, if it has one, that there was nothing to drop: a level above was
+    /// missing, which a client is told as if the entity were, and a repeat must not drop a successor.
+    ///
+    /// # Errors
+    /// [`Error::KeyReused`] if another request used the key.
+    pub async fn settle_empty_drop(&self, context: &WriteContext) -> Result<bool> {
+        self.store.settle_empty_drop(context).await
     }
 
     /// Who writes and who waits to write on this server, name by name; none where writes take no turns.
@@ -223,6 +251,31 @@ impl Dispatcher {
     /// Waits for the file work that requests have begun.
     pub async fn settle(&self) {
         self.directories.settle().await;
+    }
+
+    /// A write that is carried out once, whatever the rows have become since (P11): what its key has answered is given
+    /// again. Where the write is refused, the key is asked again: the same request may have been carried out beside this
+    /// one, and have changed what this one was refused for.
+    pub(crate) async fn once<T, R: Future<Output = Result<Option<T>>>>(
+        &self,
+        context: &WriteContext,
+        recall: impl Fn() -> R,
+        write: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        if context.idempotency.is_none() {
+            return write.await;
+        }
+        if let Some(answered) = recall().await? {
+            return Ok(answered);
+        }
+        let refused = match write.await {
+            Err(error) => error,
+            settled => return settled,
+        };
+        match recall().await {
+            Ok(Some(answered)) => Ok(answered),
+            Ok(None) | Err(_) => Err(refused),
+        }
     }
 
     /// Resolves a path and passes the gates above it.

@@ -35,7 +35,8 @@ impl Dispatcher {
     /// 1. What is still to be removed at or around its locations is removed first.
     /// 2. A directory that is there already is adopted, and stays when the fileset is dropped; a file is refused.
     /// 3. The row is committed with a claimed task for each directory to make.
-    /// 4. The directories are made and their tasks settled; if one cannot be made, the row is dropped again.
+    /// 4. A removal that was claimed before the commit, and so did not see the fileset, is waited for.
+    /// 5. The directories are made and their tasks settled; if one cannot be made, the row is dropped again.
     ///
     /// # Errors
     /// As [`Dispatcher::create`]; [`Error::Invalid`] for a location that is refused or missing.
@@ -45,9 +46,17 @@ impl Dispatcher {
         path: &Path,
         new: NewFileset,
     ) -> Result<Entity<Fileset>> {
-        if let Some(answered) = self.store.recall_entity(context).await? {
-            return Ok(answered);
-        }
+        let recall = || self.store.recall_entity(context);
+        self.once(context, recall, self.create_fileset_now(context, path, new))
+            .await
+    }
+
+    async fn create_fileset_now(
+        &self,
+        context: &WriteContext,
+        path: &Path,
+        new: NewFileset,
+    ) -> Result<Entity<Fileset>> {
         let parent_path = path.parent().unwrap_or_else(|| path.clone());
         let parent = self.store.resolve_with_payloads(&parent_path).await?;
         guard::in_use(&parent)?;
@@ -85,7 +94,13 @@ impl Dispatcher {
                     });
                 }
                 CreatedWithLocations::Done(entity, tasks) => {
-                    return match self.directories.make(tasks).await {
+                    let places = entity.payload.locations.values();
+                    let kept = self.keep_from_removals(places, left_alone, deadline).await;
+                    let made = match kept {
+                        Ok(()) => self.directories.make(tasks).await,
+                        Err(error) => Err(error),
+                    };
+                    return match made {
                         Ok(()) => Ok(entity),
                         Err(error) => {
                             self.undo_create(context, path, &entity).await;
@@ -167,12 +182,13 @@ impl Dispatcher {
     ) -> Result<Vec<NewLocation>> {
         let mut planned = Vec::with_capacity(fileset.locations.len());
         for (name, location) in &fileset.locations {
+            // Whether or not the files here are ours to touch, those of another catalog's fileset may be.
+            self.directories
+                .finish_removals_around(location, deadline)
+                .await?;
             let found = if left_alone {
                 Stat::Directory
             } else {
-                self.directories
-                    .finish_removals_around(location, deadline)
-                    .await?;
                 self.directories.stat(location).await?
             };
             if found == Stat::File {
@@ -193,6 +209,26 @@ impl Dispatcher {
             });
         }
         Ok(planned)
+    }
+
+    /// Lets a removal end that was claimed before this create had committed, when nobody could see its locations. One that
+    /// is claimed from now on does. What was found there and adopted may have gone with it, and is made again.
+    async fn keep_from_removals(
+        &self,
+        places: impl Iterator<Item = &String>,
+        left_alone: bool,
+        deadline: Instant,
+    ) -> Result<()> {
+        for location in places {
+            let waited = self
+                .directories
+                .finish_removals_around(location, deadline)
+                .await?;
+            if waited && !left_alone {
+                self.directories.require(location).await?;
+            }
+        }
+        Ok(())
     }
 
     /// A create whose directory cannot be made is no create. Its key is forgotten first, or a repeat would be told of

@@ -1,10 +1,10 @@
 //! What models have beside the operations of every kind: versions that are linked, aliases, and URIs.
 
-use treeline_core::kinds::{Model, ModelVersion};
+use treeline_core::kinds::{Model, ModelVersion, ModelVersionChange};
 use treeline_core::{Alias, Entity, Error, Kind, Path, Result};
 use treeline_storage::WriteContext;
 
-use crate::dispatcher::{Dispatcher, require_managed};
+use crate::dispatcher::{Dispatcher, DropMode, require_managed};
 use crate::guard;
 
 impl Dispatcher {
@@ -19,14 +19,41 @@ impl Dispatcher {
         model: &Path,
         version: ModelVersion,
     ) -> Result<Entity<ModelVersion>> {
-        if let Some(answered) = self.store.recall_entity(context).await? {
-            return Ok(answered);
-        }
-        let resolved = self.resolve(model).await?;
-        require_managed(resolved.provider(), Kind::ModelVersion)?;
-        guard::check_version(&version)?;
-        let _turn = self.turns.take(context, "link", model, None).await;
-        self.store.link(context, resolved, &version).await
+        let link = async {
+            let resolved = self.resolve(model).await?;
+            require_managed(resolved.provider(), Kind::ModelVersion)?;
+            guard::check_version(&version)?;
+            let _turn = self.turns.take(context, "link", model, None).await;
+            self.store.link(context, resolved, &version).await
+        };
+        self.once(context, || self.store.recall_entity(context), link)
+            .await
+    }
+
+    /// Applies changes to the version that an alias names, as [`Dispatcher::alter`] does. A repeat under a key gets its
+    /// answer, whatever the alias names by then.
+    pub async fn alter_by_alias(
+        &self,
+        context: &WriteContext,
+        model: &Path,
+        alias: &Alias,
+        changes: Vec<ModelVersionChange>,
+    ) -> Result<Entity<ModelVersion>> {
+        let alter = async {
+            let version = self.version_of_alias(model, alias).await?;
+            self.alter_now(context, &version, changes).await
+        };
+        self.once(context, || self.store.recall_entity(context), alter)
+            .await
+    }
+
+    /// Drops the version that an alias names, as [`Dispatcher::drop`] does; again, a repeat gets its answer.
+    pub async fn drop_by_alias(&self, context: &WriteContext, model: &Path, alias: &Alias) -> Result<bool> {
+        let drop = async {
+            let version = self.version_of_alias(model, alias).await?;
+            self.drop_now(context, &version, DropMode::Plain).await
+        };
+        self.once(context, || self.store.recall_drop(context), drop).await
     }
 
     /// The path of the version that an alias names now. [`Error::NotFound`] of the version where there is none.

@@ -95,25 +95,20 @@ pub(crate) async fn alter<W: Wire>(
 }
 
 /// Applies these changes to what is at this path.
-pub(crate) async fn alter_at<W: Wire>(
-    app: &App,
-    path: Path,
-    write: Write,
-    body: Updates<W::Update>,
-) -> Answer {
+async fn alter_at<W: Wire>(app: &App, path: Path, write: Write, body: Updates<W::Update>) -> Answer {
     let asked = Asked::entity(W::KIND);
-    let changes = body
-        .updates
-        .into_iter()
-        .map(W::change)
-        .collect::<Result<Vec<_>>>();
-    let changes = changes.map_err(|error| asked.refuse(error))?;
+    let changes = changes::<W>(body).map_err(|error| asked.refuse(error))?;
     let dispatcher = app.dispatcher().clone();
     let altered = async move { dispatcher.alter::<W>(&write.context, &path, changes).await };
     Ok(envelope::entity(
         &app.write(asked, altered).await?,
         Moment::Written,
     ))
+}
+
+/// What the body of an update asks for.
+pub(crate) fn changes<W: Wire>(body: Updates<W::Update>) -> Result<Vec<W::Change>> {
+    body.updates.into_iter().map(W::change).collect()
 }
 
 /// `PATCH` on an entity: turns it on or off.
@@ -148,29 +143,38 @@ pub(crate) async fn drop<W: Wire>(
     drop_at::<W>(&app, at.path(W::KIND), write, mode).await
 }
 
-/// Drops what is at this path. That there is nothing is no error, in most places, unless the client pinned it.
-pub(crate) async fn drop_at<W: Wire>(app: &App, path: Result<Path>, write: Write, mode: DropMode) -> Answer {
-    let asked = Asked::entity(W::KIND);
+/// Drops what is at this path.
+async fn drop_at<W: Wire>(app: &App, path: Result<Path>, write: Write, mode: DropMode) -> Answer {
+    let (dispatcher, context) = (app.dispatcher().clone(), write.context.clone());
+    let named = path.as_ref().map_or(String::new(), Path::to_string);
+    let drop = async move { dispatcher.drop(&context, &path?, mode).await };
+    answer_drop::<W>(app, write, named, drop).await
+}
+
+/// Carries a drop through. That there is nothing is no error, in most places, unless the client pinned it; under a key it
+/// is kept, so that a repeat does not drop a successor.
+pub(crate) async fn answer_drop<W: Wire>(
+    app: &App,
+    write: Write,
+    named: String,
+    drop: impl Future<Output = Result<bool>> + Send + 'static,
+) -> Answer {
     let pinned = write.is_pinned();
-    let outcome = match path {
-        Ok(path) => {
-            let (dispatcher, dropped) = (app.dispatcher().clone(), path.clone());
-            let outcome = app
-                .run(async move { dispatcher.drop(&write.context, &dropped, mode).await })
-                .await;
-            match outcome {
-                Ok(false) if pinned => Err(Error::not_found(W::KIND, path.to_string())),
-                outcome => outcome,
+    let dispatcher = app.dispatcher().clone();
+    let outcome = app.run(async move {
+        match drop.await {
+            Ok(false) if pinned => Err(Error::not_found(W::KIND, named)),
+            Err(Error::NotFound {
+                what: Missing::Entity(level),
+                ..
+            }) if !pinned && is_dropped_already(W::KIND, level) => {
+                dispatcher.settle_empty_drop(&write.context).await
             }
+            outcome => outcome,
         }
-        Err(error) => Err(error),
-    };
-    match outcome {
-        Ok(dropped) => Ok(envelope::dropped(dropped)),
-        Err(Error::NotFound {
-            what: Missing::Entity(level),
-            ..
-        }) if !pinned && is_dropped_already(W::KIND, level) => Ok(envelope::dropped(false)),
-        Err(error) => Err(asked.refuse(error)),
-    }
+    });
+    let dropped = outcome
+        .await
+        .map_err(|error| Asked::entity(W::KIND).refuse(error))?;
+    Ok(envelope::dropped(dropped))
 }

@@ -5,21 +5,31 @@
 //! on the claim but the order between making and removing (INV-15):
 //!
 //! * A tree is removed only while no live fileset keeps files in it; the claim looks in its own transaction.
-//! * A create at or around a tree that is still to be removed writes nothing until the removal is done.
+//! * A create at or around a tree that is still to be removed writes nothing until the removal is done. One that
+//!   committed after the removal was claimed looks again, before it makes its directories.
 //! * A tree is not removed while somebody still makes a directory in it.
+
+mod places;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use treeline_core::EntityId;
 
-use crate::failure::Failure;
+pub(crate) use places::inside;
+use places::places_above;
+
+use crate::failure::{Clash, Failure};
 use crate::hooks::mutant;
 use crate::ids::Ids;
 use crate::record;
 use crate::sql::{PLACES_MAX, Statement, side, task};
 use crate::transaction::{Transaction, Work};
 use crate::value::{Row, Value};
+
+/// How long a sweep passes over work that waits for other work, where it has found nothing else: such work, however much
+/// there is of it, must not hide what could be done.
+const LATER_MS: i64 = 5_000;
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,14 +52,14 @@ impl TaskKind {
     }
 
     fn parse(word: &str) -> Result<TaskKind, Failure> {
-        [
-            TaskKind::MakeDirectory,
-            TaskKind::RemoveTree,
-            TaskKind::RemoveEmptyDirectory,
-        ]
-        .into_iter()
-        .find(|kind| kind.as_str() == word)
-        .ok_or_else(|| Failure::Broken(format!("the database holds the task kind `{word}`")))
+        match word {
+            "make_directory" => Ok(TaskKind::MakeDirectory),
+            "remove_tree" => Ok(TaskKind::RemoveTree),
+            "remove_empty_directory" => Ok(TaskKind::RemoveEmptyDirectory),
+            _ => Err(Failure::Broken(format!(
+                "the database holds the task kind `{word}`"
+            ))),
+        }
     }
 }
 
@@ -165,7 +175,11 @@ async fn insert(
         holder.into(),
         lease_ms.into(),
     ];
-    transaction.run_one(&task::INSERT_TASK, &values).await
+    match transaction.run_one(&task::INSERT_TASK, &values).await {
+        // Two processes gave one id: another is given when the transaction runs again.
+        Err(Failure::Unique(Clash::Id)) => Err(Failure::Transient("a clash of ids".to_owned())),
+        inserted => inserted,
+    }
 }
 
 /// Whether a tree that overlaps this location is still to be removed.
@@ -243,11 +257,12 @@ impl Work for ClaimTasks {
             }
             TaskFilter::RemovalsAround(location) => find_removals_around(transaction, location).await?,
         };
-        let mut claimed = Vec::new();
+        let (mut claimed, mut later) = (Vec::new(), Vec::new());
         for row in rows {
             let candidate = self.candidate(row)?;
             let verdict = judge(transaction, &candidate).await?;
             if matches!(verdict, Verdict::Later) {
+                later.push(candidate.task.id);
                 continue;
             }
             let values = [
@@ -261,6 +276,13 @@ impl Work for ClaimTasks {
             match verdict {
                 Verdict::Needless => settle(transaction, &candidate.task).await.map(drop)?,
                 Verdict::Do | Verdict::Later => claimed.push(candidate.task),
+            }
+        }
+        if self.filter == TaskFilter::Due && claimed.is_empty() {
+            for id in later {
+                transaction
+                    .run(&task::POSTPONE_TASK, &[LATER_MS.into(), id.into()])
+                    .await?;
             }
         }
         Ok(claimed)
@@ -358,34 +380,5 @@ impl Work for EndTask {
             }
         };
         Ok(matched == 1)
-    }
-}
-
-/// The three parameters of "at this location, or below it".
-pub(crate) fn inside(location: &str) -> [Value; 3] {
-    [
-        location.into(),
-        format!("{location}/").into(),
-        format!("{location}0").into(),
-    ]
-}
-
-/// The locations above one, nearest last. At least one entry, so that a look-up always runs.
-fn places_above(location: &str) -> Vec<&str> {
-    let above: Vec<&str> = location
-        .match_indices('/')
-        .map(|(end, _)| &location[..end])
-        .collect();
-    if above.is_empty() { vec![location] } else { above }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_above_stop_at_whole_segments() {
-        assert_eq!(places_above("file:/a/bc/d"), ["file:", "file:/a", "file:/a/bc"]);
-        assert_eq!(places_above("x"), ["x"]);
     }
 }

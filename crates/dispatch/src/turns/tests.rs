@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use treeline_core::kinds::{Metalake, MetalakeChange};
 use treeline_core::{Draft, Entity, Error, Name, NewEntity, Result};
-use treeline_storage::{DropRule, Store, StoreOptions};
+use treeline_storage::{DropRule, Idempotency, Precondition, Store, StoreOptions};
 
 use super::*;
 use crate::{Dispatcher, DropMode};
@@ -193,6 +193,35 @@ async fn an_update_that_has_waited_reads_its_row_again() {
     store.alter(&elsewhere, resolved, change).await.unwrap();
     drop(held);
     assert_eq!(answer(update).await.unwrap().version.get(), 3);
+}
+
+/// The same request under the same key comes twice at once, and pins the version. While the second waits, the first is
+/// carried out, and the version is another one.
+#[tokio::test]
+async fn a_repeat_that_has_waited_is_answered_as_the_first_was() {
+    let bed = Bed::new(PATIENT_MS).await;
+    let store = &bed.dispatcher.store;
+    let resolved = store.resolve(&path("x")).await.unwrap();
+    let keyed = WriteContext {
+        precondition: Precondition::Tags(vec![resolved.tag()]),
+        idempotency: Some(Idempotency {
+            key: "k".to_owned(),
+            fingerprint: "f".to_owned(),
+        }),
+        ..context("keyed")
+    };
+    let held = bed.hold("x").await;
+    let (dispatcher, repeated) = (bed.dispatcher.clone(), keyed.clone());
+    let repeat = tokio::spawn(async move {
+        dispatcher
+            .alter::<Metalake>(&repeated, &path("x"), vec![set("p")])
+            .await
+    });
+    bed.until_waiting("x", &["alter, request keyed"]).await;
+    let change = |draft: &mut Draft<Metalake>| draft.apply_all(&[set("p")]);
+    let first = store.alter(&keyed, resolved, change).await.unwrap();
+    drop(held);
+    assert_eq!(answer(repeat).await.unwrap().tag(), first.tag());
 }
 
 /// The row that an update was asked for is gone: a successor of its name is none of its business.

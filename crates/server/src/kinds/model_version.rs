@@ -13,10 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use treeline_core::kinds::{ModelVersion, ModelVersionChange, UNNAMED};
 use treeline_core::{Alias, Entity, Error, Kind, Name, Path, Result};
-use treeline_dispatch::DropMode;
 
 use crate::app::App;
-use crate::entity_routes::{alter_at, drop_at, load_at};
+use crate::entity_routes::{answer_drop, changes, load_at};
 use crate::envelope::{self, Answer, Each};
 use crate::error::{Asked, Refusal};
 use crate::extract::{Json, Query, Segments, Write};
@@ -255,7 +254,7 @@ fn url_of(model: &Path, number: &Name) -> String {
 
 /// `GET …/models/{model}/aliases/{alias}`.
 pub(crate) async fn load_by_alias(State(app): State<App>, at: Segments, headers: HeaderMap) -> Answer {
-    let path = aliased(&app, &at).await.map_err(refuse)?;
+    let path = version_at(&app, &at).await.map_err(refuse)?;
     load_at::<ModelVersion>(&app, &path, &headers).await
 }
 
@@ -266,14 +265,30 @@ pub(crate) async fn alter_by_alias(
     write: Write,
     Json(body): Json<Updates<ModelVersionUpdate>>,
 ) -> Answer {
-    let path = aliased(&app, &at).await.map_err(refuse)?;
-    alter_at::<ModelVersion>(&app, path, write, body).await
+    let (model, alias) = aliased(&at).map_err(refuse)?;
+    let changes = changes::<ModelVersion>(body).map_err(refuse)?;
+    let dispatcher = app.dispatcher().clone();
+    let altered = async move {
+        dispatcher
+            .alter_by_alias(&write.context, &model, &alias, changes)
+            .await
+    };
+    let asked = Asked::entity(Kind::ModelVersion);
+    Ok(envelope::entity(
+        &app.write(asked, altered).await?,
+        Moment::Written,
+    ))
 }
 
 /// `DELETE …/models/{model}/aliases/{alias}`: drops the version, not the alias.
 pub(crate) async fn drop_by_alias(State(app): State<App>, at: Segments, write: Write) -> Answer {
-    let path = aliased(&app, &at).await;
-    drop_at::<ModelVersion>(&app, path, write, DropMode::Plain).await
+    let (dispatcher, context) = (app.dispatcher().clone(), write.context.clone());
+    let (found, named) = (aliased(&at), at.last().to_owned());
+    let drop = async move {
+        let (model, alias) = found?;
+        dispatcher.drop_by_alias(&context, &model, &alias).await
+    };
+    answer_drop::<ModelVersion>(&app, write, named, drop).await
 }
 
 /// `GET …/models/{model}/versions/{version}/uri`.
@@ -284,7 +299,7 @@ pub(crate) async fn uri(State(app): State<App>, at: Segments, query: Query) -> A
 
 /// `GET …/models/{model}/aliases/{alias}/uri`.
 pub(crate) async fn uri_by_alias(State(app): State<App>, at: Segments, query: Query) -> Answer {
-    let path = aliased(&app, &at).await.map_err(refuse)?;
+    let path = version_at(&app, &at).await.map_err(refuse)?;
     uri_at(&app, &path, &query).await
 }
 
@@ -293,13 +308,19 @@ async fn uri_at(app: &App, path: &Path, query: &Query) -> Answer {
     Ok(envelope::one("uri", found.map_err(refuse)?))
 }
 
-/// The path of the version that the alias in the path means. A word that can be no alias means none.
-async fn aliased(app: &App, at: &Segments) -> Result<Path> {
+/// The path of the version that the alias in the path means.
+async fn version_at(app: &App, at: &Segments) -> Result<Path> {
+    let (model, alias) = aliased(at)?;
+    app.dispatcher().version_of_alias(&model, &alias).await
+}
+
+/// The model and the alias in the path. A word that can be no alias means no version.
+fn aliased(at: &Segments) -> Result<(Path, Alias)> {
     let model = at.path(Kind::Model)?;
     let word = at.last();
     let alias =
         Alias::new(word).map_err(|_| Error::not_found(Kind::ModelVersion, format!("{model}.{word}")))?;
-    app.dispatcher().version_of_alias(&model, &alias).await
+    Ok((model, alias))
 }
 
 fn refuse(error: Error) -> Refusal {

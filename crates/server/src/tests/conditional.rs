@@ -165,3 +165,55 @@ async fn a_keyed_drop_that_found_nothing_never_drops_a_successor() {
     assert_eq!(repeated["dropped"], false);
     bed.get(path).await.assert(200, 0);
 }
+
+/// That a level above is missing is told as if the entity were.
+#[tokio::test]
+async fn a_keyed_drop_below_what_is_missing_never_drops_a_successor() {
+    let bed = Bed::with_schema().await;
+    let schemas = "/api/metalakes/m/catalogs/c/schemas";
+    let (path, key) = (format!("{schemas}/later/models/m1"), [("idempotency-key", "k")]);
+    let nothing = bed.delete(&path, &key).await.assert(200, 0);
+    assert_eq!(nothing["dropped"], false);
+    bed.post(schemas, r#"{"name":"later"}"#).await.assert(200, 0);
+    bed.post(&format!("{schemas}/later/models"), r#"{"name":"m1"}"#)
+        .await
+        .assert(200, 0);
+    let repeated = bed.delete(&path, &key).await.assert(200, 0);
+    assert_eq!(repeated["dropped"], false);
+    bed.get(&path).await.assert(200, 0);
+}
+
+/// A repeat is answered before its alias is looked up: the first request may have taken it away.
+#[tokio::test]
+async fn a_keyed_write_by_alias_is_answered_again_whatever_the_alias_has_become() {
+    let bed = Bed::with_schema().await;
+    let model = "/api/metalakes/m/catalogs/c/schemas/s/models/m1";
+    bed.post("/api/metalakes/m/catalogs/c/schemas/s/models", r#"{"name":"m1"}"#)
+        .await
+        .assert(200, 0);
+    let versions = format!("{model}/versions");
+    for body in [r#"{"uri":"u","aliases":["a"]}"#, r#"{"uri":"u","aliases":["b"]}"#] {
+        bed.post(&versions, body).await.assert(200, 0);
+    }
+    let detach = r#"{"updates":[{"@type":"updateAliases","aliasesToAdd":[],"aliasesToRemove":["a"]}]}"#;
+    let by_alias = format!("{model}/aliases/a");
+    let first = bed.put(&by_alias, detach, &[("idempotency-key", "k1")]).await;
+    first.assert(200, 0);
+    let again = bed.put(&by_alias, detach, &[("idempotency-key", "k1")]).await;
+    again.assert(200, 0);
+    assert_eq!((again.tag(), &again.text), (first.tag(), &first.text));
+
+    let by_alias = format!("{model}/aliases/b");
+    for _ in 0..2 {
+        let dropped = bed.delete(&by_alias, &[("idempotency-key", "k2")]).await;
+        assert_eq!(dropped.assert(200, 0)["dropped"], true);
+    }
+    let nothing = bed.delete(&by_alias, &[("idempotency-key", "k3")]).await;
+    assert_eq!(nothing.assert(200, 0)["dropped"], false);
+    bed.post(&versions, r#"{"uri":"u","aliases":["b"]}"#)
+        .await
+        .assert(200, 0);
+    let nothing = bed.delete(&by_alias, &[("idempotency-key", "k3")]).await;
+    assert_eq!(nothing.assert(200, 0)["dropped"], false);
+    bed.get(&by_alias).await.assert(200, 0);
+}

@@ -33,6 +33,9 @@ statements! {
     CLAIM_TASK = "claim_task", "
         UPDATE reconcile_tasks SET claimed_by = ?, claimed_until = {now_ms} + ?, attempts = attempts + 1
         WHERE id = ? AND claimed_until < {now_ms}";
+    /// Work that has to wait for other work comes after it.
+    POSTPONE_TASK = "postpone_task", "
+        UPDATE reconcile_tasks SET not_before = {now_ms} + ? WHERE id = ? AND claimed_until < {now_ms}";
     /// Keeps a claim for longer.
     EXTEND_TASK = "extend_task", "
         UPDATE reconcile_tasks SET claimed_until = {now_ms} + ? WHERE id = ? AND claimed_by = ?";

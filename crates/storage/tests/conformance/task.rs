@@ -1,7 +1,7 @@
 //! Tasks: directories that are made and removed outside the transactions that ask for them.
 
-use treeline_core::kinds::Fileset;
-use treeline_core::{Kind, NewEntity, Path};
+use treeline_core::kinds::{Fileset, Schema};
+use treeline_core::{Kind, NewEntity, Path, Payload};
 use treeline_storage::{CreatedWithLocations, DropRule, NewLocation, Task, TaskFilter, TaskKind};
 
 use crate::harness::{Bed, context, name, tests};
@@ -17,6 +17,7 @@ tests! {
     nothing_is_made_for_a_fileset_that_is_gone,
     a_tree_is_not_removed_while_its_directory_is_being_made,
     an_empty_schema_directory_goes_after_the_trees_in_it,
+    what_has_to_wait_never_hides_what_is_due,
 }
 
 fn place(location: &str) -> NewLocation {
@@ -236,4 +237,33 @@ async fn an_empty_schema_directory_goes_after_the_trees_in_it(bed: Bed) {
         second.iter().map(|task| task.kind).collect::<Vec<_>>(),
         [TaskKind::RemoveEmptyDirectory]
     );
+}
+
+/// The directory of a schema waits for a removal in it that fails, and comes first by its age; there is more of such work
+/// than is looked at at once.
+async fn what_has_to_wait_never_hides_what_is_due(bed: Bed) {
+    let schema = bed.schema().await;
+    settled(&bed, &schema, "f", "file:/t/s/f").await;
+    let catalog = schema.parent().unwrap();
+    bed.create(Some(&catalog), "other", Schema::sample()).await;
+    let other = catalog.child(Kind::Schema, name("other"));
+    settled(&bed, &other, "g", "file:/t/g").await;
+    let rule = DropRule {
+        cascade: true,
+        prune: vec!["file:/t/s".to_owned()],
+        ..DropRule::default()
+    };
+    let dropped = bed.resolve(&schema).await;
+    assert!(bed.store.drop(&context(), dropped, rule).await.unwrap());
+    let failed = due(&bed).await.remove(0);
+    assert!(
+        bed.store
+            .release_task(&failed, 60_000, "read-only")
+            .await
+            .unwrap()
+    );
+    drop_fileset(&bed, &other, "g").await;
+    let one = async || bed.store.claim_tasks(TaskFilter::Due, 1).await.unwrap();
+    assert!(one().await.is_empty(), "the directory of the schema has to wait");
+    assert_eq!(one().await[0].location, "file:/t/g");
 }
