@@ -180,7 +180,7 @@ impl Directories {
         hold("purge.claimed", task).await?;
         if task.kind == TaskKind::RemoveTree && !self.store.extend_task(task).await? {
             // It stood behind others of its batch for too long. Somebody else has it, or has had it, and the directory
-            // may be that of a successor by now.
+            // may be that of a successor by now (INV-15).
             return Ok(());
         }
         let outcome = self.work(task).await;

@@ -67,7 +67,7 @@ impl Store {
         let parent = parent.map_or(EntityId::ROOT, Resolved::id);
         let records = self
             .read(
-                Reading::Snapshot,
+                Reading::List,
                 ListRecords {
                     parent,
                     kind: P::KIND,
