@@ -27,8 +27,8 @@ use crate::sql::{PLACES_MAX, Statement, side, task};
 use crate::transaction::{Transaction, Work};
 use crate::value::{Row, Value};
 
-/// How long a sweep passes over work that waits for other work, where it has found nothing else: such work, however much
-/// there is of it, must not hide what could be done.
+/// How long a sweep passes over work that waits for other work, where a whole batch of it does: it must not hide what could
+/// be done.
 const LATER_MS: i64 = 5_000;
 
 /// What is to be done.
@@ -257,6 +257,7 @@ impl Work for ClaimTasks {
             }
             TaskFilter::RemovalsAround(location) => find_removals_around(transaction, location).await?,
         };
+        let batch_len = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let (mut claimed, mut later) = (Vec::new(), Vec::new());
         for row in rows {
             let candidate = self.candidate(row)?;
@@ -278,7 +279,7 @@ impl Work for ClaimTasks {
                 Verdict::Do | Verdict::Later => claimed.push(candidate.task),
             }
         }
-        if self.filter == TaskFilter::Due && claimed.is_empty() {
+        if self.filter == TaskFilter::Due && later.len() == batch_len {
             for id in later {
                 transaction
                     .run(&task::POSTPONE_TASK, &[LATER_MS.into(), id.into()])
