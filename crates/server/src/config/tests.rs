@@ -165,6 +165,30 @@ fn a_password_is_never_shown() {
 }
 
 #[test]
+fn no_piece_of_a_password_is_shown_whatever_it_is_written_with() {
+    let shown = |url: &str| {
+        let options = Options {
+            database: Some(url.into()),
+            ..Options::default()
+        };
+        Config::load(options).unwrap().database.to_string()
+    };
+    for password in [
+        "pa#ss", "pa?ss", "pa/ss", "pa@ss", "p@a/s?s#", "#pass", "?pass@", "p=a#s",
+    ] {
+        let url = format!("postgres://u:{password}@h:5432/d?application_name=x");
+        assert_eq!(shown(&url), "postgres://h:5432/d", "{password}");
+    }
+    for url in [
+        "mysql://h/d?password=pa@ss",
+        "mysql://u:pa?s=@ss@h/d?x=y",
+        "mysql://u:pa@h/d?x=ss@y",
+    ] {
+        assert_eq!(shown(url), "mysql://…", "{url}");
+    }
+}
+
+#[test]
 fn values_that_cannot_work_are_refused_by_name() {
     for (key, value) in [
         ("requests_max", "0"),
