@@ -7,6 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use crate::app::Limits;
 
 mod conf;
@@ -102,6 +104,9 @@ impl Config {
             allowed_roots: options.allowed_roots,
             limits: Limits {
                 body_bytes_max: options.body_bytes_max.unwrap_or(default_limits.body_bytes_max),
+                bodies_bytes_max: options
+                    .bodies_bytes_max
+                    .unwrap_or(default_limits.bodies_bytes_max),
                 body_read_max: ms(options.body_read_ms_max, default_limits.body_read_max),
                 request_max: ms(options.request_ms_max, default_limits.request_max),
                 requests_max: options.requests_max.unwrap_or(default_limits.requests_max),
@@ -132,6 +137,11 @@ impl Config {
             ("worker_threads", self.worker_threads, 1024),
             ("database_connections_max", self.database.connections_max, 1024),
             ("body_bytes_max", self.limits.body_bytes_max, 1 << 30),
+            (
+                "bodies_bytes_max",
+                self.limits.bodies_bytes_max,
+                Semaphore::MAX_PERMITS,
+            ),
         ];
         for (key, value, max) in counts {
             if !(1..=max).contains(&value) {
@@ -139,6 +149,16 @@ impl Config {
                     "`{key}` is {value}; it must be from 1 to {max}"
                 )));
             }
+        }
+        let Limits {
+            body_bytes_max,
+            bodies_bytes_max,
+            ..
+        } = self.limits;
+        if bodies_bytes_max < body_bytes_max {
+            return Err(ConfigError(format!(
+                "`bodies_bytes_max` is {bodies_bytes_max}; it must not be below `body_bytes_max`, which is {body_bytes_max}"
+            )));
         }
         let waits = [
             ("head_read_ms_max", self.head_read_max.as_millis()),

@@ -207,6 +207,17 @@ fn values_that_cannot_work_are_refused_by_name() {
 }
 
 #[test]
+fn there_must_be_room_for_the_longest_body() {
+    let told = refused("t.toml", "bodies_bytes_max = 4194303");
+    assert!(
+        told.contains("`bodies_bytes_max`") && told.contains("`body_bytes_max`"),
+        "{told}"
+    );
+    let config = load("t.toml", "bodies_bytes_max = 9\nbody_bytes_max = 9").unwrap();
+    assert_eq!(config.limits.bodies_bytes_max, 9);
+}
+
+#[test]
 fn a_gravitino_conf_is_understood() {
     let text = "
         # a comment

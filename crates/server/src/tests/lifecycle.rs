@@ -81,7 +81,7 @@ async fn a_shutdown_finishes_the_request_that_is_in_flight() {
     busy.read_exact(&mut told).await.unwrap();
     assert_eq!(
         &told, b"HTTP/1.1 100 Continue\r\n\r\n",
-        "the handler waits for the body now"
+        "the server waits for the body now"
     );
     server.stop.cancel();
     assert_eq!(read_all(&mut idle).await, "");
