@@ -42,6 +42,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long the head of a request may take.
     pub head_read_max: Duration,
+    /// How long a client may take to read any of its answer.
+    pub answer_stall_max: Duration,
     /// How many connections are open at a time.
     pub connections_max: usize,
     /// How long a shutdown waits.
@@ -113,6 +115,7 @@ impl Config {
                 probe_max: default_limits.probe_max,
             },
             head_read_max: ms(options.head_read_ms_max, Duration::from_secs(30)),
+            answer_stall_max: ms(options.answer_stall_ms_max, Duration::from_secs(30)),
             connections_max: options.connections_max.unwrap_or(4096),
             shutdown_max: ms(options.shutdown_ms_max, Duration::from_secs(30)),
             worker_threads: options.worker_threads.unwrap_or_else(cores),
@@ -162,6 +165,7 @@ impl Config {
         }
         let waits = [
             ("head_read_ms_max", self.head_read_max.as_millis()),
+            ("answer_stall_ms_max", self.answer_stall_max.as_millis()),
             ("body_read_ms_max", self.limits.body_read_max.as_millis()),
             ("request_ms_max", self.limits.request_max.as_millis()),
             ("operation_ms_max", self.operation_ms_max.into()),

@@ -90,6 +90,10 @@ pub struct Options {
     #[arg(long, global = true, env = "TREELINE_BODY_READ_MS_MAX", value_name = "MS")]
     pub body_read_ms_max: Option<u64>,
 
+    /// How long a client may read nothing of its answer before its connection is ended [default: 30000]
+    #[arg(long, global = true, env = "TREELINE_ANSWER_STALL_MS_MAX", value_name = "MS")]
+    pub answer_stall_ms_max: Option<u64>,
+
     /// How long a request may take before it is answered 503 [default: 30000]
     #[arg(long, global = true, env = "TREELINE_REQUEST_MS_MAX", value_name = "MS")]
     pub request_ms_max: Option<u64>,
@@ -154,6 +158,7 @@ impl Options {
             bodies_bytes_max: self.bodies_bytes_max.or(below.bodies_bytes_max),
             head_read_ms_max: self.head_read_ms_max.or(below.head_read_ms_max),
             body_read_ms_max: self.body_read_ms_max.or(below.body_read_ms_max),
+            answer_stall_ms_max: self.answer_stall_ms_max.or(below.answer_stall_ms_max),
             request_ms_max: self.request_ms_max.or(below.request_ms_max),
             requests_max: self.requests_max.or(below.requests_max),
             connections_max: self.connections_max.or(below.connections_max),

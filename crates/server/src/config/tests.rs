@@ -194,6 +194,7 @@ fn values_that_cannot_work_are_refused_by_name() {
         ("requests_max", "0"),
         ("worker_threads", "0"),
         ("request_ms_max", "0"),
+        ("answer_stall_ms_max", "0"),
         ("sweep_interval_ms", "0"),
         ("retention_ms", "9223372036854775807"),
         ("allowed_roots", "[\"here\"]"),
