@@ -21,6 +21,7 @@ struct Shared {
     dispatcher: Dispatcher,
     limits: Limits,
     turns: Semaphore,
+    bodies: Semaphore,
     writes: TaskTracker,
     metrics: HttpMetrics,
 }
@@ -30,6 +31,8 @@ struct Shared {
 pub struct Limits {
     /// The longest body, in bytes.
     pub body_bytes_max: usize,
+    /// How many bytes of bodies may be in hand at a time, over all requests that are not answered yet.
+    pub bodies_bytes_max: usize,
     /// How long a body may take to arrive.
     pub body_read_max: Duration,
     /// How long a request may take, waiting for its turn and its body included.
@@ -44,6 +47,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             body_bytes_max: 4 * 1024 * 1024,
+            bodies_bytes_max: 256 * 1024 * 1024,
             body_read_max: Duration::from_secs(20),
             request_max: Duration::from_secs(30),
             requests_max: 512,
@@ -59,6 +63,7 @@ impl App {
             dispatcher,
             limits,
             turns: Semaphore::new(limits.requests_max),
+            bodies: Semaphore::new(limits.bodies_bytes_max),
             writes: TaskTracker::new(),
             metrics: HttpMetrics::new(),
         }))
@@ -81,6 +86,11 @@ impl App {
 
     pub(crate) fn turns(&self) -> &Semaphore {
         &self.0.turns
+    }
+
+    /// A permit for each byte of a body that may still be taken in.
+    pub(crate) fn bodies(&self) -> &Semaphore {
+        &self.0.bodies
     }
 
     pub(crate) fn metrics(&self) -> &HttpMetrics {

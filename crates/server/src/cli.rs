@@ -217,17 +217,20 @@ mod tests {
 
     #[test]
     fn every_option_has_its_flag_and_its_variable_under_one_name() {
+        const WITHOUT_A_VARIABLE: [&str; 2] = ["test_clock_skew_ms", "test_hold"];
         let command = Cli::command();
-        let options: Vec<_> = command
+        let options = command
             .get_arguments()
-            .filter(|argument| argument.get_env().is_some())
-            .collect();
-        assert!(options.len() >= 19);
+            .filter(|argument| !WITHOUT_A_VARIABLE.contains(&argument.get_id().as_str()));
+        let mut seen = 0;
         for option in options {
             let name = option.get_id().as_str();
             assert_eq!(option.get_long().unwrap().replace('-', "_"), name);
             let variable = format!("TREELINE_{}", name.to_uppercase());
-            assert_eq!(option.get_env().unwrap().to_str(), Some(variable.as_str()));
+            let given = option.get_env().and_then(std::ffi::OsStr::to_str);
+            assert_eq!(given, Some(variable.as_str()));
+            seen += 1;
         }
+        assert!(seen > 20, "only {seen} options");
     }
 }

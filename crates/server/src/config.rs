@@ -7,6 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use crate::app::Limits;
 
 mod conf;
@@ -40,6 +42,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long the head of a request may take.
     pub head_read_max: Duration,
+    /// How long a client may take to read any of its answer.
+    pub answer_stall_max: Duration,
     /// How many connections are open at a time.
     pub connections_max: usize,
     /// How long a shutdown waits.
@@ -102,12 +106,16 @@ impl Config {
             allowed_roots: options.allowed_roots,
             limits: Limits {
                 body_bytes_max: options.body_bytes_max.unwrap_or(default_limits.body_bytes_max),
+                bodies_bytes_max: options
+                    .bodies_bytes_max
+                    .unwrap_or(default_limits.bodies_bytes_max),
                 body_read_max: ms(options.body_read_ms_max, default_limits.body_read_max),
                 request_max: ms(options.request_ms_max, default_limits.request_max),
                 requests_max: options.requests_max.unwrap_or(default_limits.requests_max),
                 probe_max: default_limits.probe_max,
             },
             head_read_max: ms(options.head_read_ms_max, Duration::from_secs(30)),
+            answer_stall_max: ms(options.answer_stall_ms_max, Duration::from_secs(30)),
             connections_max: options.connections_max.unwrap_or(4096),
             shutdown_max: ms(options.shutdown_ms_max, Duration::from_secs(30)),
             worker_threads: options.worker_threads.unwrap_or_else(cores),
@@ -132,6 +140,11 @@ impl Config {
             ("worker_threads", self.worker_threads, 1024),
             ("database_connections_max", self.database.connections_max, 1024),
             ("body_bytes_max", self.limits.body_bytes_max, 1 << 30),
+            (
+                "bodies_bytes_max",
+                self.limits.bodies_bytes_max,
+                Semaphore::MAX_PERMITS,
+            ),
         ];
         for (key, value, max) in counts {
             if !(1..=max).contains(&value) {
@@ -140,8 +153,19 @@ impl Config {
                 )));
             }
         }
+        let Limits {
+            body_bytes_max,
+            bodies_bytes_max,
+            ..
+        } = self.limits;
+        if bodies_bytes_max < body_bytes_max {
+            return Err(ConfigError(format!(
+                "`bodies_bytes_max` is {bodies_bytes_max}; it must not be below `body_bytes_max`, which is {body_bytes_max}"
+            )));
+        }
         let waits = [
             ("head_read_ms_max", self.head_read_max.as_millis()),
+            ("answer_stall_ms_max", self.answer_stall_max.as_millis()),
             ("body_read_ms_max", self.limits.body_read_max.as_millis()),
             ("request_ms_max", self.limits.request_max.as_millis()),
             ("operation_ms_max", self.operation_ms_max.into()),

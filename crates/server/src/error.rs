@@ -203,7 +203,7 @@ impl Refusal {
         Refusal::new(Code::Unsupported, "UnsupportedOperationException", message)
     }
 
-    /// The request was given up: the queue or the work took too long.
+    /// The request was given up: the queue or the work took too long, or there is no room for it now.
     pub(crate) fn timed_out(message: impl Into<String>) -> Refusal {
         let refusal = Refusal::new(Code::Internal, "RuntimeException", message);
         Refusal {

@@ -1,11 +1,8 @@
 //! What handlers take from a request. Each of these refuses in the protocol's envelope, so that none of the
 //! framework's own rejections reaches a client.
 
-use std::time::Duration;
-
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::HttpBody;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::header::{CONTENT_LENGTH, EXPECT};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, Method, Uri};
 use http_body_util::BodyExt;
@@ -14,7 +11,7 @@ use serde::de::DeserializeOwned;
 use treeline_core::{Error, Kind, Path};
 use treeline_dispatch::{Precondition, WriteContext};
 
-use crate::app::{App, Limits};
+use crate::app::App;
 use crate::error::Refusal;
 use crate::{auth, conditional, negotiate};
 
@@ -166,26 +163,21 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     }
 }
 
-/// A JSON body of this type, or none at all.
+/// A JSON body of this type, or none at all. The gate has read it, within all bounds.
 pub(crate) struct OptionalJson<T>(pub Option<T>);
 
 impl<T: DeserializeOwned> FromRequest<App> for OptionalJson<T> {
     type Rejection = Refusal;
 
-    async fn from_request(request: Request, app: &App) -> Result<OptionalJson<T>, Refusal> {
-        let (parts, body) = request.into_parts();
-        if body.is_end_stream() {
+    async fn from_request(request: Request, _: &App) -> Result<OptionalJson<T>, Refusal> {
+        if request.body().is_end_stream() {
             return Ok(OptionalJson(None));
         }
-        let limits = app.limits();
-        if let Err(refusal) = negotiate::check_content_type(&parts.headers) {
-            discard(&parts.headers, body, limits.body_bytes_max).await;
-            return Err(refusal);
-        }
-        let bytes = read_within(&parts.headers, body, &limits).await?;
-        if bytes.is_empty() {
-            return Ok(OptionalJson(None));
-        }
+        negotiate::check_content_type(request.headers())?;
+        let body = request.into_body().collect().await;
+        let bytes = body
+            .map_err(|_| Refusal::invalid("the body broke off"))?
+            .to_bytes();
         // Nesting is bounded by the parser, at 128 levels.
         let parsed = serde_json::from_slice(&bytes);
         parsed.map(|body| OptionalJson(Some(body))).map_err(|error| {
@@ -194,63 +186,6 @@ impl<T: DeserializeOwned> FromRequest<App> for OptionalJson<T> {
             ))
         })
     }
-}
-
-/// Reads a body within the limits of size and time.
-pub(crate) async fn read_within(headers: &HeaderMap, body: Body, limits: &Limits) -> Result<Bytes, Refusal> {
-    let reading = read(headers, body, limits.body_bytes_max);
-    tokio::time::timeout(limits.body_read_max, reading)
-        .await
-        .unwrap_or_else(|_| Err(Refusal::too_slow()))
-}
-
-/// Reads a body up to the limit.
-async fn read(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Result<Bytes, Refusal> {
-    if declared_length(headers).is_some_and(|length| length > bytes_max as u64) {
-        discard(headers, body, bytes_max).await;
-        return Err(Refusal::too_large(bytes_max));
-    }
-    let mut read = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else {
-            return Err(Refusal::invalid("the body broke off"));
-        };
-        let Ok(data) = frame.into_data() else { continue };
-        if read.len() + data.len() > bytes_max {
-            discard(headers, body, bytes_max).await;
-            return Err(Refusal::too_large(bytes_max));
-        }
-        if read.is_empty() && body.is_end_stream() {
-            return Ok(data); // the usual body is one frame, and needs no copy
-        }
-        read.extend_from_slice(&data);
-    }
-    Ok(read.into())
-}
-
-/// Reads and forgets what a client still sends, within bounds, so that it comes to reading the refusal: a connection
-/// that is closed with unread bytes is reset, and the answer may be lost with it.
-pub(crate) async fn discard(headers: &HeaderMap, mut body: Body, bytes_max: usize) {
-    const LIMITS_DISCARDED_MAX: usize = 16;
-    const WAIT_MAX: Duration = Duration::from_secs(5);
-    if headers.contains_key(EXPECT) {
-        return; // the client waits for a word before it sends, and this is the word
-    }
-    let drain = async {
-        let mut left = bytes_max.saturating_mul(LIMITS_DISCARDED_MAX);
-        while let Some(Ok(frame)) = body.frame().await {
-            let length = frame.data_ref().map_or(0, Bytes::len);
-            if length > left {
-                break;
-            }
-            left -= length;
-        }
-    };
-    let _ = tokio::time::timeout(WAIT_MAX, drain).await;
-}
-
-fn declared_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -3,18 +3,14 @@
 //! A key stands for one request, so it goes along with a fingerprint of what was asked: method, path, query and body.
 //! Only a request that has the header pays for it. The store does the rest, in the write's own transaction.
 
-use axum::body::Body;
-use axum::extract::Request;
-use axum::http::HeaderMap;
-use axum::http::HeaderName;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use sha2::{Digest, Sha256};
 use treeline_core::Error;
 use treeline_dispatch::Idempotency;
 
-use crate::app::Limits;
 use crate::error::Refusal;
-use crate::extract::read_within;
 
 const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -22,24 +18,22 @@ const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 const CHARS_MAX: usize = 256;
 
 /// Takes the fingerprint of a write that the client named, and leaves it with the request for the handlers.
-pub(crate) async fn mark(request: Request, limits: &Limits) -> Result<Request, Refusal> {
-    let Some(key) = key(request.headers())? else {
-        return Ok(request);
+pub(crate) fn mark(parts: &mut Parts, body: &[u8]) -> Result<(), Refusal> {
+    let Some(key) = key(&parts.headers)? else {
+        return Ok(());
     };
-    let (mut parts, body) = request.into_parts();
-    let body = read_within(&parts.headers, body, limits).await?;
     let mut hash = Sha256::new();
     for part in [
         parts.method.as_str().as_bytes(),
         parts.uri.to_string().as_bytes(),
-        &body,
+        body,
     ] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
     let fingerprint = BASE64_STANDARD.encode(hash.finalize());
     parts.extensions.insert(Idempotency { key, fingerprint });
-    Ok(Request::from_parts(parts, Body::from(body)))
+    Ok(())
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
@@ -64,48 +58,35 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::http::Request;
 
-    async fn marked(
-        method: &str,
-        path: &str,
-        key: &str,
-        body: &'static str,
-    ) -> Result<Option<Idempotency>, Refusal> {
+    fn marked(method: &str, path: &str, key: &str, body: &str) -> Result<Option<Idempotency>, Refusal> {
         let request = Request::builder().method(method).uri(path).header(HEADER, key);
-        let request = mark(request.body(Body::from(body)).unwrap(), &Limits::default()).await?;
-        Ok(request.extensions().get::<Idempotency>().cloned())
+        let (mut parts, ()) = request.body(()).unwrap().into_parts();
+        mark(&mut parts, body.as_bytes())?;
+        Ok(parts.extensions.remove())
     }
 
-    #[tokio::test]
-    async fn equal_requests_have_equal_fingerprints_and_others_do_not() {
-        let first = marked("POST", "/api/metalakes", "k", "{}")
-            .await
-            .unwrap()
-            .unwrap();
-        assert_eq!(
-            marked("POST", "/api/metalakes", "k", "{}")
-                .await
-                .unwrap()
-                .unwrap(),
-            first
-        );
+    #[test]
+    fn equal_requests_have_equal_fingerprints_and_others_do_not() {
+        let of =
+            |method, path, body| marked(method, path, "k", body).map(|found| found.map(|it| it.fingerprint));
+        let first = of("POST", "/api/metalakes", "{}");
+        assert!(matches!(first, Ok(Some(_))));
+        assert_eq!(of("POST", "/api/metalakes", "{}"), first);
         for (method, path, body) in [
             ("PUT", "/api/metalakes", "{}"),
             ("POST", "/api/metalakes?x", "{}"),
             ("POST", "/api/metalakes", "{ }"),
         ] {
-            let other = marked(method, path, "k", body).await.unwrap().unwrap();
-            assert_ne!(other.fingerprint, first.fingerprint);
+            assert_ne!(of(method, path, body), first);
         }
     }
 
-    #[tokio::test]
-    async fn a_key_without_a_name_is_refused() {
+    #[test]
+    fn a_key_without_a_name_is_refused() {
         for key in ["", " ", &"k".repeat(257)] {
-            assert!(
-                marked("POST", "/api/metalakes", key, "{}").await.is_err(),
-                "{key:?}"
-            );
+            assert!(marked("POST", "/api/metalakes", key, "{}").is_err(), "{key:?}");
         }
     }
 }

@@ -2,14 +2,12 @@
 //! tell apart from a path that never was.
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 
 use crate::app::App;
 use crate::error::Refusal;
-use crate::extract::discard;
 
 const SCHEMA: &str = "/api/metalakes/{metalake}/catalogs/{catalog}/schemas/{schema}";
 const METALAKE: &str = "/api/metalakes/{metalake}";
@@ -92,21 +90,11 @@ pub(crate) fn routes() -> Router<App> {
     paths().fold(Router::new(), |router, path| router.route(&path, any(not_yet)))
 }
 
-async fn not_yet(State(app): State<App>, request: Request) -> Response {
-    let told = format!(
-        "`{}` is part of the protocol and not served yet",
-        request.uri().path()
-    );
-    discard_body(&app, request).await;
+async fn not_yet(uri: Uri) -> Response {
+    let told = format!("`{}` is part of the protocol and not served yet", uri.path());
     let mut response = Refusal::method_not_allowed(told).into_response();
     response
         .headers_mut()
         .insert(header::ALLOW, HeaderValue::from_static(""));
     response
-}
-
-/// Reads what the client still sends, so that it comes to reading the answer.
-pub(crate) async fn discard_body(app: &App, request: Request) {
-    let (parts, body) = request.into_parts();
-    discard(&parts.headers, body, app.limits().body_bytes_max).await;
 }

@@ -24,6 +24,7 @@ mod openapi;
 mod system;
 
 mod auth;
+mod body;
 mod conditional;
 mod extract;
 mod idempotency;

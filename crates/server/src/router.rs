@@ -1,9 +1,8 @@
 //! Every route on one page.
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::http::{Method, Uri};
 use axum::middleware;
-use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, get, patch, post};
 use treeline_core::kinds::{Catalog, Fileset, Metalake, Model, ModelVersion, Schema};
 use treeline_core::{Kind, Payload};
@@ -12,10 +11,9 @@ use crate::app::App;
 use crate::entity_routes::{alter, create, drop, list, load, switch};
 use crate::error::Refusal;
 use crate::gate::gate;
-use crate::later::{self, discard_body};
 use crate::operations::{alias_item, collection, item};
 use crate::wire::{Create, Switch, Wire};
-use crate::{kinds, local_locks, metrics, openapi, system};
+use crate::{kinds, later, local_locks, metrics, openapi, system};
 
 /// The routes of a server with this state.
 pub fn router(app: App) -> Router {
@@ -116,18 +114,10 @@ fn switched<W: Switch>() -> MethodRouter<App> {
     patch(switch::<W>)
 }
 
-async fn unknown(State(app): State<App>, request: Request) -> Response {
-    let refusal = Refusal::unknown_route(request.uri().path());
-    discard_body(&app, request).await;
-    refusal.into_response()
+async fn unknown(uri: Uri) -> Refusal {
+    Refusal::unknown_route(uri.path())
 }
 
-async fn not_allowed(State(app): State<App>, request: Request) -> Response {
-    let told = format!(
-        "`{}` does not take the method {}",
-        request.uri().path(),
-        request.method()
-    );
-    discard_body(&app, request).await;
-    Refusal::method_not_allowed(told).into_response()
+async fn not_allowed(method: Method, uri: Uri) -> Refusal {
+    Refusal::method_not_allowed(format!("`{}` does not take the method {method}", uri.path()))
 }

@@ -14,6 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutWriter;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -63,6 +64,7 @@ pub struct Server {
 struct ConnectionBounds {
     count_max: usize,
     head_read_max: Duration,
+    answer_stall_max: Duration,
 }
 
 impl Server {
@@ -81,6 +83,7 @@ impl Server {
             connections: ConnectionBounds {
                 count_max: config.connections_max,
                 head_read_max: config.head_read_max,
+                answer_stall_max: config.answer_stall_max,
             },
             shutdown_max: config.shutdown_max,
         })
@@ -186,13 +189,7 @@ async fn accept(
         };
         match accepted {
             Ok((stream, _)) => {
-                open.spawn(connection(
-                    stream,
-                    router.clone(),
-                    bounds.head_read_max,
-                    stop.clone(),
-                    place,
-                ));
+                open.spawn(connection(stream, router.clone(), bounds, stop.clone(), place));
             }
             Err(error) => {
                 // Most often the process is out of file handles, and some are given back a moment later.
@@ -209,7 +206,7 @@ async fn accept(
 async fn connection(
     stream: TcpStream,
     router: Router,
-    head_read_max: Duration,
+    bounds: ConnectionBounds,
     stop: CancellationToken,
     _place: OwnedSemaphorePermit,
 ) {
@@ -217,11 +214,14 @@ async fn connection(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
     }
+    // Only a write that makes no progress is timed. What is read has bounds of its own: the head's, and the body's.
+    let mut stream = TimeoutWriter::new(stream);
+    stream.set_timeout(Some(bounds.answer_stall_max));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(head_read_max)
+        .header_read_timeout(bounds.head_read_max)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router));
     let mut served = std::pin::pin!(served);
     let outcome = tokio::select! {
         outcome = served.as_mut() => outcome,

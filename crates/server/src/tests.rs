@@ -5,6 +5,7 @@ mod conditional;
 mod lifecycle;
 mod local_locks;
 mod routes;
+mod sizes;
 mod writes;
 
 use axum::Router;

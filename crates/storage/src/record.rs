@@ -68,10 +68,25 @@ pub(crate) fn decode_payload<P: Payload>(id: EntityId, kind: Kind, text: &str) -
     serde_json::from_str(text).map_err(|error| Error::internal(format!("the payload of row {id}: {error}")))
 }
 
+/// How long the text of a payload may be. The outcome of a keyed write has it as a JSON string, which is at most twice as
+/// long, and that must fit a MEDIUMTEXT of MySQL and one packet of MariaDB: 16 MiB both.
+const PAYLOAD_BYTES_MAX: usize = 8_000_000;
+
 /// The text that the store keeps: equal payloads give equal bytes.
+///
+/// # Errors
+/// [`Error::Invalid`] for one that is longer than the store keeps.
 pub(crate) fn encode_payload<P: Payload>(payload: &P) -> Result<String> {
-    serde_json::to_string(payload)
-        .map_err(|error| Error::internal(format!("a payload of a {}: {error}", P::KIND)))
+    let text = serde_json::to_string(payload)
+        .map_err(|error| Error::internal(format!("a payload of a {}: {error}", P::KIND)))?;
+    if text.len() > PAYLOAD_BYTES_MAX {
+        let reason = format!(
+            "it would hold {} bytes, and {PAYLOAD_BYTES_MAX} is the most that is kept of one",
+            text.len()
+        );
+        return Err(Error::invalid(P::KIND.as_str(), reason));
+    }
+    Ok(text)
 }
 
 pub(crate) fn audit(row: &mut Row, column: usize) -> std::result::Result<Audit, Failure> {

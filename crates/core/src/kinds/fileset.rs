@@ -12,6 +12,10 @@ pub const UNNAMED: &str = "unknown";
 /// The property that says which location is meant when none is named.
 pub const DEFAULT_LOCATION_NAME: &str = "default-location-name";
 
+/// How many locations one fileset may have. Each is looked at, made and removed on its own, with several operations on
+/// files.
+pub const LOCATIONS_MAX: usize = 256;
+
 /// Who owns the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -30,7 +34,7 @@ pub struct Fileset {
     pub comment: Option<String>,
     /// Who owns the files; fixed at creation.
     pub fileset_type: FilesetType,
-    /// Name to qualified location (`file:/data/a`); fixed at creation, never empty.
+    /// Name to qualified location (`file:/data/a`); fixed at creation, never empty, at most [`LOCATIONS_MAX`].
     pub locations: BTreeMap<String, String>,
     /// As given, and [`DEFAULT_LOCATION_NAME`].
     pub properties: Properties,
@@ -103,6 +107,10 @@ impl Payload for Fileset {
                 "a fileset needs at least one location",
             ));
         }
+        if self.locations.len() > LOCATIONS_MAX {
+            let reason = format!("a fileset has at most {LOCATIONS_MAX} locations");
+            return Err(Error::invalid("storageLocations", reason));
+        }
         match self.properties.get(DEFAULT_LOCATION_NAME) {
             Some(name) if self.locations.contains_key(name) => Ok(()),
             Some(name) => {
@@ -166,6 +174,25 @@ mod tests {
         ));
         fileset.locations.remove(UNNAMED);
         assert_eq!(fileset.location(None), Ok("file:/srv/files/archive"));
+    }
+
+    #[test]
+    fn more_locations_than_the_bound_are_refused() {
+        let mut fileset = Fileset::sample();
+        let held = fileset.locations.len();
+        for number in held..LOCATIONS_MAX {
+            let location = format!("file:/srv/files/{number}");
+            fileset.locations.insert(format!("l{number}"), location);
+        }
+        assert_eq!(fileset.check(), Ok(()));
+        fileset.locations.insert("too-much".into(), "file:/srv/x".into());
+        assert_eq!(
+            fileset.check(),
+            Err(Error::invalid(
+                "storageLocations",
+                "a fileset has at most 256 locations"
+            ))
+        );
     }
 
     #[test]

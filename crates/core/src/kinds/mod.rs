@@ -8,10 +8,10 @@ mod model_version;
 mod schema;
 
 pub use catalog::{Catalog, CatalogChange};
-pub use fileset::{DEFAULT_LOCATION_NAME, Fileset, FilesetChange, FilesetType, UNNAMED};
+pub use fileset::{DEFAULT_LOCATION_NAME, Fileset, FilesetChange, FilesetType, LOCATIONS_MAX, UNNAMED};
 pub use metalake::{Metalake, MetalakeChange};
 pub use model::{Model, ModelChange};
-pub use model_version::{DEFAULT_URI_NAME, ModelVersion, ModelVersionChange};
+pub use model_version::{ALIASES_MAX, DEFAULT_URI_NAME, ModelVersion, ModelVersionChange};
 pub use schema::{Schema, SchemaChange};
 
 use crate::{Error, Kind, Name, Result};

@@ -10,13 +10,17 @@ use crate::{Alias, Draft, Error, Kind, Missing, Payload, Properties, Result};
 /// The property, of a version or of its model, that says which URI is meant when none is named.
 pub const DEFAULT_URI_NAME: &str = "default-uri-name";
 
+/// How many aliases one version may have. Each is a row of its own, written while the model's row is locked, and whoever
+/// else writes that model waits meanwhile.
+pub const ALIASES_MAX: usize = 256;
+
 /// What a model version keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelVersion {
     /// Free text.
     pub comment: Option<String>,
-    /// In byte order; each unique in the model (INV-7).
+    /// In byte order, at most [`ALIASES_MAX`]; each unique in the model (INV-7).
     pub aliases: BTreeSet<Alias>,
     /// Name to URI, never empty. Nobody here ever opens one.
     pub uris: BTreeMap<String, String>,
@@ -131,6 +135,10 @@ impl Payload for ModelVersion {
         if self.uris.is_empty() {
             return Err(Error::invalid("uris", "a model version needs at least one URI"));
         }
+        if self.aliases.len() > ALIASES_MAX {
+            let reason = format!("a model version has at most {ALIASES_MAX} aliases");
+            return Err(Error::invalid("aliases", reason));
+        }
         let blank = self
             .uris
             .iter()
@@ -192,6 +200,31 @@ mod tests {
         };
         assert_eq!(draft.apply_all(&[change]), Ok(()));
         assert_eq!(draft.payload.aliases, aliases(&["a2", "a3"]));
+    }
+
+    #[test]
+    fn more_aliases_than_the_bound_are_refused_in_a_new_version_and_after_a_change() {
+        let numbered = |count: usize| (0..count).map(|number| Alias::new(format!("a{number}")).unwrap());
+        let mut version = ModelVersion {
+            aliases: numbered(ALIASES_MAX).collect(),
+            ..ModelVersion::sample()
+        };
+        assert_eq!(version.check(), Ok(()));
+        let add_and_remove = |added: &str, removed: &[&str]| ModelVersionChange::UpdateAliases {
+            add: aliases(&[added]),
+            remove: aliases(removed),
+        };
+        let mut draft = Draft::new(Name::of_number(0), version.clone());
+        assert_eq!(draft.apply_all(&[add_and_remove("one-more", &["a0"])]), Ok(()));
+        assert_eq!(
+            draft.apply_all(&[add_and_remove("too-much", &[])]),
+            Err(Error::invalid(
+                "aliases",
+                "a model version has at most 256 aliases"
+            ))
+        );
+        version.aliases.extend(aliases(&["too-much"]));
+        assert!(matches!(version.check(), Err(Error::Invalid { .. })));
     }
 
     #[test]

@@ -70,15 +70,21 @@ impl Database {
 }
 
 impl fmt::Display for Database {
-    /// The URL without user, password and parameters.
+    /// The URL without user, password and parameters. A password may hold every one of `/?#@` unencoded, so it ends at the
+    /// last `@` of all.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.file().is_some() {
             return f.write_str(&self.url);
         }
         let (scheme, rest) = self.url.split_once(':').unwrap_or_default();
-        let rest = rest.split(['?', '#']).next().unwrap_or_default();
-        let rest = rest.rsplit('@').next().unwrap_or_default();
-        write!(f, "{scheme}://{}", rest.trim_start_matches('/'))
+        let (before, host) = rest.rsplit_once('@').unwrap_or(("", rest));
+        // An `@` behind a parameter is perhaps its own, and what follows then the end of `?password=`.
+        let in_parameter = before
+            .split_once('?')
+            .is_some_and(|(_, after)| after.contains('='));
+        let host = if in_parameter { "…" } else { host };
+        let host = host.split(['?', '#']).next().unwrap_or_default();
+        write!(f, "{scheme}://{}", host.trim_start_matches('/'))
     }
 }
 

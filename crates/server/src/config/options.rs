@@ -77,6 +77,11 @@ pub struct Options {
     #[arg(long, global = true, env = "TREELINE_BODY_BYTES_MAX", value_name = "BYTES")]
     pub body_bytes_max: Option<usize>,
 
+    /// How many bytes of bodies are held at a time, over all requests; what does not fit is answered 503 [default:
+    /// 268435456]
+    #[arg(long, global = true, env = "TREELINE_BODIES_BYTES_MAX", value_name = "BYTES")]
+    pub bodies_bytes_max: Option<usize>,
+
     /// How long the head of a request may take, and an idle connection stays open [default: 30000]
     #[arg(long, global = true, env = "TREELINE_HEAD_READ_MS_MAX", value_name = "MS")]
     pub head_read_ms_max: Option<u64>,
@@ -84,6 +89,10 @@ pub struct Options {
     /// How long the body of a request may take to arrive [default: 20000]
     #[arg(long, global = true, env = "TREELINE_BODY_READ_MS_MAX", value_name = "MS")]
     pub body_read_ms_max: Option<u64>,
+
+    /// How long a client may read nothing of its answer before its connection is ended [default: 30000]
+    #[arg(long, global = true, env = "TREELINE_ANSWER_STALL_MS_MAX", value_name = "MS")]
+    pub answer_stall_ms_max: Option<u64>,
 
     /// How long a request may take before it is answered 503 [default: 30000]
     #[arg(long, global = true, env = "TREELINE_REQUEST_MS_MAX", value_name = "MS")]
@@ -146,8 +155,10 @@ impl Options {
             log_format: self.log_format.or(below.log_format),
             allowed_roots: self.allowed_roots.or(below.allowed_roots),
             body_bytes_max: self.body_bytes_max.or(below.body_bytes_max),
+            bodies_bytes_max: self.bodies_bytes_max.or(below.bodies_bytes_max),
             head_read_ms_max: self.head_read_ms_max.or(below.head_read_ms_max),
             body_read_ms_max: self.body_read_ms_max.or(below.body_read_ms_max),
+            answer_stall_ms_max: self.answer_stall_ms_max.or(below.answer_stall_ms_max),
             request_ms_max: self.request_ms_max.or(below.request_ms_max),
             requests_max: self.requests_max.or(below.requests_max),
             connections_max: self.connections_max.or(below.connections_max),

@@ -165,11 +165,36 @@ fn a_password_is_never_shown() {
 }
 
 #[test]
+fn no_piece_of_a_password_is_shown_whatever_it_is_written_with() {
+    let shown = |url: &str| {
+        let options = Options {
+            database: Some(url.into()),
+            ..Options::default()
+        };
+        Config::load(options).unwrap().database.to_string()
+    };
+    for password in [
+        "pa#ss", "pa?ss", "pa/ss", "pa@ss", "p@a/s?s#", "#pass", "?pass@", "p=a#s",
+    ] {
+        let url = format!("postgres://u:{password}@h:5432/d?application_name=x");
+        assert_eq!(shown(&url), "postgres://h:5432/d", "{password}");
+    }
+    for url in [
+        "mysql://h/d?password=pa@ss",
+        "mysql://u:pa?s=@ss@h/d?x=y",
+        "mysql://u:pa@h/d?x=ss@y",
+    ] {
+        assert_eq!(shown(url), "mysql://…", "{url}");
+    }
+}
+
+#[test]
 fn values_that_cannot_work_are_refused_by_name() {
     for (key, value) in [
         ("requests_max", "0"),
         ("worker_threads", "0"),
         ("request_ms_max", "0"),
+        ("answer_stall_ms_max", "0"),
         ("sweep_interval_ms", "0"),
         ("retention_ms", "9223372036854775807"),
         ("allowed_roots", "[\"here\"]"),
@@ -180,6 +205,17 @@ fn values_that_cannot_work_are_refused_by_name() {
             _ => assert!(loaded.unwrap_err().to_string().contains(key), "{key}"),
         }
     }
+}
+
+#[test]
+fn there_must_be_room_for_the_longest_body() {
+    let told = refused("t.toml", "bodies_bytes_max = 4194303");
+    assert!(
+        told.contains("`bodies_bytes_max`") && told.contains("`body_bytes_max`"),
+        "{told}"
+    );
+    let config = load("t.toml", "bodies_bytes_max = 9\nbody_bytes_max = 9").unwrap();
+    assert_eq!(config.limits.bodies_bytes_max, 9);
 }
 
 #[test]

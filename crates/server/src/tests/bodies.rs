@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::Method;
-use futures_util::stream;
+use futures_util::{FutureExt, StreamExt, stream};
 
 use super::Bed;
 use crate::app::Limits;
@@ -167,4 +167,64 @@ async fn a_connection_test_needs_no_body() {
     bed.post("/api/metalakes/m/catalogs/x/testConnection", "")
         .await
         .assert(200, 1003);
+}
+
+/// A body whose first piece is here and whose second never comes.
+fn unfinished(first: &'static str) -> Body {
+    let first = stream::iter([Ok::<_, Infallible>(Bytes::from_static(first.as_bytes()))]);
+    Body::from_stream(first.chain(stream::pending()))
+}
+
+/// The server works on one request at a time, and a client sends half a body and then nothing. A read, a probe and
+/// another write are served beside it.
+#[tokio::test]
+async fn a_body_that_never_ends_holds_up_no_other_request() {
+    let bed = Bed::with(Limits {
+        requests_max: 1,
+        request_max: Duration::from_secs(5),
+        ..Limits::default()
+    })
+    .await;
+    for path in [METALAKES, "/api/nothing", "/api/metalakes/m/tags", "/api/version"] {
+        let mut slow = Box::pin(bed.send(Method::POST, path, &[], unfinished("{")));
+        assert!(
+            slow.as_mut().now_or_never().is_none(),
+            "{path} waits for its body"
+        );
+        bed.get(METALAKES).await.assert(200, 0);
+        bed.get("/api/health/ready").await.assert(200, 0);
+        bed.post("/api/metalakes/m/catalogs", "{").await.assert(400, 1001);
+    }
+}
+
+/// One request has most of the room, first because its body is still on its way, then because it waits for its turn.
+/// What does not fit beside it is refused and writes nothing; once it is answered there is room again.
+#[tokio::test]
+async fn bodies_beyond_the_bound_of_all_are_refused_until_there_is_room() {
+    let body = r#"{"name":"m"}"#;
+    let bed = Bed::with(Limits {
+        body_bytes_max: body.len(),
+        bodies_bytes_max: body.len(),
+        requests_max: 1,
+        ..Limits::default()
+    })
+    .await;
+    let mut arriving = Box::pin(bed.send(Method::POST, METALAKES, &[], unfinished("{")));
+    assert!(arriving.as_mut().now_or_never().is_none());
+    let beside = bed.post(METALAKES, body).await;
+    beside.assert_class(503, 1002, "RuntimeException");
+    assert_eq!(beside.headers["retry-after"], "1");
+    bed.get("/api/metalakes/m").await.assert(404, 1003);
+    drop(arriving);
+
+    let turn = bed.app.turns().acquire().await.unwrap();
+    let mut waiting = Box::pin(bed.post(METALAKES, body));
+    assert!(waiting.as_mut().now_or_never().is_none());
+    let beside = bed.post(METALAKES, r#"{"name":"n"}"#).await;
+    beside.assert_class(503, 1002, "RuntimeException");
+    drop(turn);
+    waiting.await.assert(200, 0);
+    bed.get("/api/metalakes/n").await.assert(404, 1003);
+    bed.post(METALAKES, r#"{"name":"n"}"#).await.assert(200, 0);
+    assert_eq!(bed.app.bodies().available_permits(), body.len());
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -81,7 +81,7 @@ async fn a_shutdown_finishes_the_request_that_is_in_flight() {
     busy.read_exact(&mut told).await.unwrap();
     assert_eq!(
         &told, b"HTTP/1.1 100 Continue\r\n\r\n",
-        "the handler waits for the body now"
+        "the server waits for the body now"
     );
     server.stop.cancel();
     assert_eq!(read_all(&mut idle).await, "");
@@ -125,6 +125,69 @@ async fn a_head_that_does_not_arrive_ends_its_connection() {
     let mut slow = server.connect().await;
     slow.write_all(b"GET /api/version HTTP/1.1\r\nho").await.unwrap();
     assert!(!read_all(&mut slow).await.contains("200 OK"));
+    server.stop.cancel();
+    server.ended.await.unwrap();
+}
+
+/// There is one place. Its client asks for a list that is longer than what the sockets buffer, and reads nothing of it.
+/// The next client is served once the place is given back.
+#[tokio::test]
+async fn a_client_that_does_not_read_its_answer_is_given_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options {
+        answer_stall_ms_max: Some(200),
+        connections_max: Some(1),
+        ..Options::default()
+    };
+    let server = Running::start(&config(directory.path(), options)).await;
+    let comment = "x".repeat(4_000_000);
+    for name in ["a", "b", "c"] {
+        let body = format!(r#"{{"name":"{name}","comment":"{comment}"}}"#);
+        let length = body.len();
+        let mut client = server.connect().await;
+        let request = format!(
+            "POST /api/metalakes HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        );
+        client.write_all(request.as_bytes()).await.unwrap();
+        assert!(read_all(&mut client).await.starts_with("HTTP/1.1 200"));
+    }
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(16 * 1024).unwrap();
+    let mut deaf = socket.connect(server.address).await.unwrap();
+    deaf.write_all(b"GET /api/metalakes HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await
+        .unwrap();
+
+    let mut next = server.connect().await;
+    next.write_all(b"GET /api/version HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await
+        .unwrap();
+    let answered = tokio::time::timeout(Duration::from_secs(20), read_answer(&mut next)).await;
+    assert!(answered.unwrap().starts_with("HTTP/1.1 200"));
+    drop(deaf);
+    server.stop.cancel();
+    server.ended.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_idle_connection_outlives_the_bound_on_reading_an_answer() {
+    const BOUND_MS: u64 = 50;
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options {
+        answer_stall_ms_max: Some(BOUND_MS),
+        ..Options::default()
+    };
+    let server = Running::start(&config(directory.path(), options)).await;
+    let mut client = server.connect().await;
+    for _ in 0..2 {
+        client
+            .write_all(b"GET /api/version HTTP/1.1\r\nhost: x\r\n\r\n")
+            .await
+            .unwrap();
+        assert!(read_answer(&mut client).await.starts_with("HTTP/1.1 200"));
+        let ended = tokio::time::timeout(Duration::from_millis(BOUND_MS * 4), client.read(&mut [0])).await;
+        assert!(ended.is_err(), "the server ended an idle connection");
+    }
     server.stop.cancel();
     server.ended.await.unwrap();
 }
