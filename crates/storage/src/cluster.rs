@@ -43,7 +43,7 @@ pub(crate) async fn claim(connection: &mut dyn Connection, node: &str) -> Result
         {
             Ok(_) => return Ok(()),
             // Another node's row, or another node that was committing its own.
-            Err(Failure::Unique(_) | Failure::Transient(_)) => {}
+            Err(Failure::Unique(_) | Failure::Transient(_) | Failure::Interrupted(_)) => {}
             Err(failure) => return Err(failure),
         }
         let found = connection.session().rows(&look, &[]).await?.pop();

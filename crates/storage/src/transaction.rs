@@ -217,7 +217,9 @@ impl Backend {
             {
                 break;
             }
-            let (Failure::Transient(detail) | Failure::Disconnected(detail)) = &failure else {
+            let (Failure::Transient(detail) | Failure::Interrupted(detail) | Failure::Disconnected(detail)) =
+                &failure
+            else {
                 return Err(failure);
             };
             attempt += 1;

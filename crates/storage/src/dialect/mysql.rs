@@ -43,7 +43,7 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         // On a cluster: refused by certification.
         1213 => Failure::transient("deadlock", text),
         1205 => Failure::transient("lock_timeout", text),
-        1969 | 3024 => Failure::transient("statement_timeout", text),
+        1969 | 3024 => Failure::interrupted(text),
         // A savepoint that is gone has gone with its transaction (1305, `GALERA_FRAME`). A table was changed by a migration,
         // or read anew by a node that has come back (1412, 1615).
         1020 | 1305 | 1412 | 1615 => Failure::transient("serialization", text),

@@ -40,7 +40,7 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         "40001" => Failure::transient("serialization", text),
         "40P01" => Failure::transient("deadlock", text),
         "55P03" => Failure::transient("lock_timeout", text),
-        "57014" => Failure::transient("statement_timeout", text),
+        "57014" => Failure::interrupted(text),
         // The server goes down, comes up, has ended this session, or has too many of them at this moment.
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" => Failure::disconnected(text),
         "25006" => Failure::ReadOnly(format!(

@@ -108,7 +108,9 @@ impl Queue {
                 Err(_) => Failure::Disconnected("it did not answer in time".to_owned()),
             };
             // Nobody's rows are in the way of a connection: a node of a cluster that waits here waits for the others.
-            let (Failure::Disconnected(detail) | Failure::Transient(detail)) = failure else {
+            let (Failure::Disconnected(detail) | Failure::Transient(detail) | Failure::Interrupted(detail)) =
+                failure
+            else {
                 return Err(failure);
             };
             if Instant::now() + RECONNECT_WAIT >= deadline {

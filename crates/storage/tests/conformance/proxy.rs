@@ -1,4 +1,5 @@
-//! A wire between a store and its database server that can be cut at a commit, before or after it went through.
+//! A wire between a store and its database server that can be cut at a commit, before or after it went through, and that can
+//! say what the server would say on a worse day.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,6 +13,51 @@ pub(crate) enum Cut {
     Before,
     /// The server commits, and its answer is lost.
     After,
+    /// The server never hears of it, and the store is told this.
+    Refused(Said),
+    /// The server commits, and the store is told this instead of its answer.
+    Belied(Said),
+}
+
+/// An error in the words of a server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Said {
+    /// Its severity and its code.
+    Postgres(&'static str, &'static str),
+    /// Its number.
+    MySql(u16),
+}
+
+impl Said {
+    fn bytes(self) -> Vec<u8> {
+        match self {
+            Said::Postgres(severity, code) => {
+                let mut fields = Vec::new();
+                for (field, text) in [(b'S', severity), (b'V', severity), (b'C', code), (b'M', "forged")] {
+                    fields.push(field);
+                    fields.extend(text.as_bytes());
+                    fields.push(0);
+                }
+                fields.push(0);
+                let length = u32::try_from(fields.len() + 4).unwrap();
+                let mut message = vec![b'E'];
+                message.extend(length.to_be_bytes());
+                message.extend(fields);
+                // That it is ready for more, with no transaction.
+                message.extend(*b"Z\0\0\0\x05I");
+                message
+            }
+            Said::MySql(number) => {
+                let mut payload = vec![0xff];
+                payload.extend(number.to_le_bytes());
+                payload.extend(b"#HY000forged");
+                let mut packet = u32::try_from(payload.len()).unwrap().to_le_bytes();
+                // The last byte is the packet's number in its conversation: a command has 0.
+                packet[3] = 1;
+                [packet.to_vec(), payload].concat()
+            }
+        }
+    }
 }
 
 /// One listening wire. Its connections end with the runtime of the test.
@@ -92,6 +138,12 @@ async fn carry(
                         server.write_all(bytes).await?;
                         // The server's answer says that it is through; it goes no further.
                         return server.read(&mut down).await.map(drop);
+                    }
+                    Some(Cut::Refused(said)) => client.write_all(&said.bytes()).await?,
+                    Some(Cut::Belied(said)) => {
+                        server.write_all(bytes).await?;
+                        server.read(&mut down).await.map(drop)?;
+                        client.write_all(&said.bytes()).await?;
                     }
                     None => server.write_all(bytes).await?,
                 }

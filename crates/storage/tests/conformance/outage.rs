@@ -1,0 +1,66 @@
+//! What a store makes of what its server says on a bad day. The wire says it, since no server can be asked to.
+
+use treeline_core::kinds::{Model, ModelVersion};
+use treeline_core::{Path, Payload};
+use treeline_storage::Store;
+
+use crate::harness::{Bed, context, name, tests};
+use crate::network::behind_wire;
+use crate::proxy::{Cut, Proxy, Said};
+
+tests! {
+    a_commit_that_was_interrupted_after_it_took_effect_has_one_effect,
+    a_commit_that_was_refused_runs_again_and_has_one_effect,
+}
+
+/// What each of the databases says, in its own words.
+fn said(bed: &Bed, postgres: (&'static str, &'static str), mysql: u16) -> Said {
+    if bed.fuses() {
+        Said::Postgres(postgres.0, postgres.1)
+    } else {
+        Said::MySql(mysql)
+    }
+}
+
+fn error(bed: &Bed, postgres: &'static str, mysql: u16) -> Said {
+    said(bed, ("ERROR", postgres), mysql)
+}
+
+/// Links a version to the model, while this happens to its commit. What the database gave it is one version more.
+async fn link(bed: &Bed, store: &Store, wire: &Proxy, model: &Path, cut: Cut) {
+    let latest = async || {
+        let model = bed.resolve(model).await.entity::<Model>().unwrap();
+        model.payload.latest_version
+    };
+    let before = latest().await;
+    let resolved = store.resolve(model).await.unwrap();
+    let version = ModelVersion {
+        aliases: Default::default(),
+        ..ModelVersion::sample()
+    };
+    wire.arm(cut, "COMMIT");
+    let linked = store.link(&context(), resolved, &version).await.unwrap();
+    assert!(wire.spent());
+    assert_eq!(linked.name, name(&before.to_string()), "{cut:?}");
+    assert_eq!(latest().await, before + 1, "{cut:?}");
+}
+
+/// A server may give a commit up, as one that takes too long or that somebody has ended, when others see it already.
+async fn a_commit_that_was_interrupted_after_it_took_effect_has_one_effect(bed: Bed) {
+    let model = bed.model().await;
+    let (store, wire) = behind_wire(&bed).await;
+    for number in [1969, 3024, 1317] {
+        let said = error(&bed, "57014", number);
+        link(&bed, &store, &wire, &model, Cut::Belied(said)).await;
+        link(&bed, &store, &wire, &model, Cut::Refused(said)).await;
+    }
+}
+
+/// A deadlock, a lost certification: nothing was committed.
+async fn a_commit_that_was_refused_runs_again_and_has_one_effect(bed: Bed) {
+    let model = bed.model().await;
+    let (store, wire) = behind_wire(&bed).await;
+    for code in ["40001", "40P01"] {
+        link(&bed, &store, &wire, &model, Cut::Refused(error(&bed, code, 1213))).await;
+    }
+}
