@@ -90,7 +90,9 @@ impl Queue {
         None
     }
 
-    /// Closes what is idle: one of its sessions was found to be of no use, and they are of one age.
+    /// Closes what is idle: one of its sessions was found to be of no use, and they are of one age. After a restart of the
+    /// server all are dead, and whoever runs again must not find the next of them. Where it was one alone, new ones for the
+    /// others cost little.
     fn close_idle(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -174,13 +176,9 @@ impl Lease<'_> {
 
     /// Closes a connection that is of no use any more.
     fn settle<T>(&mut self, answer: Result<T, Failure>) -> Result<T, Failure> {
-        match answer {
-            Err(Failure::Disconnected(_)) => self.connection = None,
-            Err(Failure::ReadOnly(_)) => {
-                self.connection = None;
-                self.queue.close_idle();
-            }
-            _ => {}
+        if let Err(Failure::Disconnected(_) | Failure::ReadOnly(_)) = answer {
+            self.connection = None;
+            self.queue.close_idle();
         }
         answer
     }

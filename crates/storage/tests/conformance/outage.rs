@@ -1,14 +1,17 @@
 //! What a store makes of what its server says on a bad day. The wire says it, since no server can be asked to.
 
+use tokio::task::JoinSet;
 use treeline_core::kinds::{Model, ModelVersion};
 use treeline_core::{Path, Payload};
-use treeline_storage::Store;
+use treeline_storage::{DropRule, Store};
 
 use crate::harness::{Bed, context, name, tests};
 use crate::network::behind_wire;
 use crate::proxy::{Cut, Proxy, Said};
 
 tests! {
+    a_read_succeeds_at_once_after_every_idle_connection_was_cut,
+
     a_commit_that_was_interrupted_after_it_took_effect_has_one_effect,
     a_commit_that_was_refused_runs_again_and_has_one_effect,
 }
@@ -24,6 +27,46 @@ fn said(bed: &Bed, postgres: (&'static str, &'static str), mysql: u16) -> Said {
 
 fn error(bed: &Bed, postgres: &'static str, mysql: u16) -> Said {
     said(bed, ("ERROR", postgres), mysql)
+}
+
+/// More than a read runs again.
+const IDLE: usize = 6;
+
+/// A store with so many idle connections: as many drops wait for a row that a stranger has locked.
+async fn with_idle_connections(bed: &Bed) -> (Store, Proxy, Path) {
+    let path = bed.model().await;
+    let (store, wire) = behind_wire(bed).await;
+    let row = store.resolve(&path).await.unwrap();
+    // Those of the opening are going.
+    wire.until_open(|open| open == 1).await;
+    let lock = format!(
+        "START TRANSACTION; SELECT 1 FROM entities WHERE id = {} FOR UPDATE",
+        row.id()
+    );
+    let stranger = bed.hold(lock).await;
+    let mut dropping = JoinSet::new();
+    for _ in 0..IDLE {
+        let (store, row) = (store.clone(), row.clone());
+        dropping.spawn(async move { store.drop(&context(), row, DropRule::default()).await });
+    }
+    wire.until_open(|open| open == IDLE).await;
+    stranger.end().await;
+    let dropped = dropping.join_all().await;
+    assert_eq!(
+        dropped
+            .into_iter()
+            .filter(|dropped| matches!(dropped, Ok(true)))
+            .count(),
+        1
+    );
+    (store, wire, path.parent().unwrap())
+}
+
+/// What a restart of the server does.
+async fn a_read_succeeds_at_once_after_every_idle_connection_was_cut(bed: Bed) {
+    let (store, wire, schema) = with_idle_connections(&bed).await;
+    wire.cut_all().await;
+    store.resolve(&schema).await.unwrap();
 }
 
 /// Links a version to the model, while this happens to its commit. What the database gave it is one version more.

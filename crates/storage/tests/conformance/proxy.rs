@@ -2,9 +2,11 @@
 //! say what the server would say on a worse day.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// What happens to the next commit, or to the next statement that is one by itself.
 #[derive(Clone, Copy, Debug)]
@@ -63,24 +65,43 @@ impl Said {
 /// One listening wire. Its connections end with the runtime of the test.
 #[derive(Clone)]
 pub(crate) struct Proxy {
-    armed: Arc<Mutex<Option<(Cut, &'static str)>>>,
+    shared: Arc<Shared>,
     port: u16,
 }
+
+struct Shared {
+    armed: Mutex<Armed>,
+    open: watch::Sender<usize>,
+    cut: watch::Sender<()>,
+}
+
+/// What happens to the next message with these words in it.
+type Armed = Option<(Cut, &'static str)>;
 
 impl Proxy {
     pub(crate) async fn start(target: String) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = Proxy {
-            armed: Arc::default(),
+            shared: Arc::new(Shared {
+                armed: Mutex::default(),
+                open: watch::Sender::new(0),
+                cut: watch::Sender::new(()),
+            }),
             port: listener.local_addr().unwrap().port(),
         };
-        let armed = Arc::clone(&proxy.armed);
+        let shared = Arc::clone(&proxy.shared);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (target, armed) = (target.clone(), Arc::clone(&armed));
+                let (target, shared) = (target.clone(), Arc::clone(&shared));
+                let mut cut = shared.cut.subscribe();
+                shared.open.send_modify(|open| *open += 1);
                 tokio::spawn(async move {
                     // Either side may go away at any time; that is what this is for.
-                    let _ = carry(client, &target, &armed).await;
+                    tokio::select! {
+                        _ = carry(client, &target, &shared.armed) => {}
+                        _ = cut.changed() => {}
+                    }
+                    shared.open.send_modify(|open| *open -= 1);
                 });
             }
         });
@@ -93,17 +114,33 @@ impl Proxy {
 
     /// Cuts the connection that carries the next message with these words in it, once.
     pub(crate) fn arm(&self, cut: Cut, text: &'static str) {
-        *self.armed.lock().unwrap() = Some((cut, text));
+        *self.shared.armed.lock().unwrap() = Some((cut, text));
     }
 
     /// Whether the cut has happened.
     pub(crate) fn spent(&self) -> bool {
-        self.armed.lock().unwrap().is_none()
+        self.shared.armed.lock().unwrap().is_none()
+    }
+
+    /// Waits until the number of connections is as it shall be, which takes no longer than a packet's way.
+    pub(crate) async fn until_open(&self, expected: impl Fn(usize) -> bool) {
+        let mut open = self.shared.open.subscribe();
+        let reached = open.wait_for(|open| expected(*open));
+        let reached = tokio::time::timeout(Duration::from_secs(10), reached)
+            .await
+            .is_ok();
+        assert!(reached, "{} connections are open", *self.shared.open.borrow());
+    }
+
+    /// Cuts every connection that there is, and waits until it has happened.
+    pub(crate) async fn cut_all(&self) {
+        self.shared.cut.send_replace(());
+        self.until_open(|open| open == 0).await;
     }
 }
 
 /// What is armed for these bytes.
-fn due(armed: &Mutex<Option<(Cut, &'static str)>>, bytes: &[u8]) -> Option<Cut> {
+fn due(armed: &Mutex<Armed>, bytes: &[u8]) -> Option<Cut> {
     let mut armed = armed.lock().unwrap();
     let (cut, text) = (*armed)?;
     // PostgreSQL begins with READ COMMITTED, which is not a COMMIT.
@@ -118,11 +155,7 @@ fn due(armed: &Mutex<Option<(Cut, &'static str)>>, bytes: &[u8]) -> Option<Cut> 
     })
 }
 
-async fn carry(
-    mut client: TcpStream,
-    target: &str,
-    armed: &Mutex<Option<(Cut, &'static str)>>,
-) -> std::io::Result<()> {
+async fn carry(mut client: TcpStream, target: &str, armed: &Mutex<Armed>) -> std::io::Result<()> {
     let mut server = TcpStream::connect(target).await?;
     let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
     loop {
