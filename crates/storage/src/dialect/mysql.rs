@@ -53,13 +53,18 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         1040 | 1053 | 1077 | 1080 | 1158..=1161 | 1180 | 1203 | 1317 | 1927 | 3169 | 4031 => {
             Failure::disconnected(text)
         }
-        1142 | 1290 | 1792 | 1836 => Failure::Unavailable(format!(
-            "it is read-only ({text}); name its primary, or let this account write"
-        )),
+        // By an account that may only read.
+        1142 => Failure::Unavailable(read_only(&text)),
+        // By a primary that was made a replica and keeps its sessions, as before a planned switchover.
+        1290 | 1792 | 1836 => Failure::ReadOnly(read_only(&text)),
         // Among them a node of a cluster that is without the others, or has not caught up with them (1047).
         1021 | 1037 | 1041 | 1047 | 1114 => Failure::Unavailable(text),
         _ => Failure::Broken(text),
     }
+}
+
+fn read_only(text: &str) -> String {
+    format!("it is read-only ({text}); name its primary, or let this account write")
 }
 
 /// The text ends with `for key 'entities_name'`, on MySQL with the table in front of the key; what stands before is

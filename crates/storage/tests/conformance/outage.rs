@@ -1,8 +1,8 @@
 //! What a store makes of what its server says on a bad day. The wire says it, since no server can be asked to.
 
 use tokio::task::JoinSet;
-use treeline_core::kinds::{Model, ModelVersion};
-use treeline_core::{Path, Payload};
+use treeline_core::kinds::{Metalake, Model, ModelVersion};
+use treeline_core::{Error, NewEntity, Path, Payload};
 use treeline_storage::{DropRule, Store};
 
 use crate::harness::{Bed, context, name, tests};
@@ -11,6 +11,7 @@ use crate::proxy::{Cut, Proxy, Said};
 
 tests! {
     a_read_succeeds_at_once_after_every_idle_connection_was_cut,
+    a_session_that_has_become_read_only_is_closed_with_all_that_are_idle,
 
     a_commit_that_was_interrupted_after_it_took_effect_has_one_effect,
     a_commit_that_was_refused_runs_again_and_has_one_effect,
@@ -67,6 +68,35 @@ async fn a_read_succeeds_at_once_after_every_idle_connection_was_cut(bed: Bed) {
     let (store, wire, schema) = with_idle_connections(&bed).await;
     wire.cut_all().await;
     store.resolve(&schema).await.unwrap();
+}
+
+/// What a primary does that was made a standby and keeps its sessions, if a proxy lets it: the write is refused, and
+/// what comes next is asked of the server that the proxy leads to by then.
+async fn a_session_that_has_become_read_only_is_closed_with_all_that_are_idle(bed: Bed) {
+    for number in [1290, 1792, 1836] {
+        let (store, wire) = behind_wire(&bed).await;
+        let mut reading = JoinSet::new();
+        for _ in 0..IDLE {
+            let store = store.clone();
+            reading.spawn(async move { store.ping().await });
+        }
+        assert!(reading.join_all().await.into_iter().all(|read| read.is_ok()));
+        let create = async || {
+            let new = NewEntity {
+                name: name(&format!("ml{number}")),
+                payload: Metalake::default(),
+            };
+            store.create(&context(), None, new).await
+        };
+        wire.arm(Cut::Refused(error(&bed, "25006", number)), "INSERT INTO entities");
+        let told = create().await.unwrap_err();
+        assert!(
+            wire.spent() && matches!(told, Error::Unavailable { .. }),
+            "{told}"
+        );
+        wire.until_open(|open| open == 0).await;
+        create().await.unwrap();
+    }
 }
 
 /// Links a version to the model, while this happens to its commit. What the database gave it is one version more.
