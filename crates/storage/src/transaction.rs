@@ -28,6 +28,9 @@ const TRANSIENT_RETRIES_MAX: u32 = 20;
 /// How often a read is run again on a new connection.
 const READ_RETRIES_MAX: u32 = 2;
 
+/// The time to look for a proof, for a write that has no more of its own: until a server that does not answer is given up.
+const PROOF_MAX: Duration = Duration::from_secs(3);
+
 const BACKOFF_MS_MIN: u64 = 2;
 const BACKOFF_MS_MAX: u64 = 64;
 
@@ -249,23 +252,29 @@ impl Backend {
         }
     }
 
-    /// Runs a read. It may run again when its connection is lost.
+    /// Runs a read. It may run again when its connection is lost, for as long as there is time.
     pub(crate) async fn read<W: Work>(&self, reading: Reading, work: W) -> Result<W::Output, Failure> {
-        let network = match (&self.database, reading) {
-            (Database::Sqlite(sqlite), Reading::Point) => return sqlite.read(&work).await,
-            (Database::Sqlite(sqlite), Reading::List | Reading::Snapshot) => return sqlite.scan(work).await,
-            (Database::Network(network), _) => network,
+        self.read_until(reading, work, self.deadline()).await
+    }
+
+    async fn read_until<W: Work>(
+        &self,
+        reading: Reading,
+        work: W,
+        deadline: Instant,
+    ) -> Result<W::Output, Failure> {
+        let read = match (&self.database, reading) {
+            (Database::Sqlite(sqlite), Reading::Point) => sqlite.read(&work).await,
+            (Database::Sqlite(sqlite), Reading::List | Reading::Snapshot) => sqlite.scan(work).await,
+            (Database::Network(network), _) => read_again(network, reading, &work, deadline).await,
         };
-        let deadline = self.deadline();
-        let mut attempt = 0;
-        loop {
-            match network.read(reading, &work, deadline).await {
-                Err(Failure::Disconnected(_) | Failure::Transient(_)) if attempt < READ_RETRIES_MAX => {
-                    attempt += 1
-                }
-                settled => return settled,
+        // A read waits for nobody's rows, so nobody is to blame for them.
+        read.map_err(|failure| match failure {
+            Failure::Transient(detail) | Failure::Interrupted(detail) => {
+                Failure::Unavailable(format!("a read was given up: {detail}"))
             }
-        }
+            other => other,
+        })
     }
 
     /// Whether it runs the fused forms.
@@ -291,15 +300,15 @@ impl Backend {
         }
     }
 
-    /// Looks for the proof of a write. Its transaction may still be on the way; then it holds the row locks that
-    /// running the work again will wait for. So "no" means: run it again, and look again under its locks.
+    /// Looks for the proof of a write, also for one that has used up its time. Its transaction may still be on the way; then
+    /// it holds the row locks that running the work again will wait for. So "no" means: run it again, and look again under
+    /// its locks.
     async fn is_proven(&self, proof: &Proof, deadline: Instant) -> Result<bool, Failure> {
+        let deadline = deadline.max(Instant::now() + PROOF_MAX);
         loop {
-            let looked = self.read(Reading::Point, LookForProof(proof.clone())).await;
-            match looked {
-                Err(Failure::Disconnected(_) | Failure::Transient(_) | Failure::Unavailable(_))
-                    if Instant::now() < deadline =>
-                {
+            let look = LookForProof(proof.clone());
+            match self.read_until(Reading::Point, look, deadline).await {
+                Err(Failure::Disconnected(_) | Failure::Unavailable(_)) if Instant::now() < deadline => {
                     tokio::time::sleep(backoff(4)).await;
                 }
                 settled => return settled,
@@ -309,6 +318,25 @@ impl Backend {
 
     fn deadline(&self) -> Instant {
         Instant::now() + Duration::from_millis(self.operation_ms_max)
+    }
+}
+
+async fn read_again<W: Work>(
+    network: &Network,
+    reading: Reading,
+    work: &W,
+    deadline: Instant,
+) -> Result<W::Output, Failure> {
+    let mut attempt = 0;
+    loop {
+        match network.read(reading, work, deadline).await {
+            Err(Failure::Disconnected(_) | Failure::Transient(_) | Failure::Interrupted(_))
+                if attempt < READ_RETRIES_MAX && Instant::now() < deadline =>
+            {
+                attempt += 1;
+            }
+            settled => return settled,
+        }
     }
 }
 

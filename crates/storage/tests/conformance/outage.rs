@@ -10,6 +10,8 @@ use crate::network::behind_wire;
 use crate::proxy::{Cut, Proxy, Said};
 
 tests! {
+    a_read_that_the_database_gives_up_is_never_told_of_other_writers,
+
     a_read_succeeds_at_once_after_every_idle_connection_was_cut,
     a_session_that_has_become_read_only_is_closed_with_all_that_are_idle,
 
@@ -97,6 +99,22 @@ async fn a_session_that_has_become_read_only_is_closed_with_all_that_are_idle(be
         wire.until_open(|open| open == 0).await;
         create().await.unwrap();
     }
+}
+
+/// A statement that takes too long, a deadlock, a node that cannot catch up with its cluster.
+async fn a_read_that_the_database_gives_up_is_never_told_of_other_writers(bed: Bed) {
+    let schema = bed.schema().await;
+    let (store, wire) = behind_wire(&bed).await;
+    for (code, number) in [("57014", 1969), ("40P01", 1205), ("55P03", 1213)] {
+        wire.arm_for_good(Cut::Refused(error(&bed, code, number)), "entities");
+        let told = store.resolve(&schema).await.unwrap_err();
+        assert!(matches!(told, Error::Unavailable { .. }), "{told}");
+        wire.disarm();
+    }
+    // Once only, it does not even notice.
+    wire.arm(Cut::Refused(error(&bed, "57014", 1969)), "entities");
+    store.resolve(&schema).await.unwrap();
+    assert!(wire.spent());
 }
 
 /// Links a version to the model, while this happens to its commit. What the database gave it is one version more.

@@ -75,8 +75,12 @@ struct Shared {
     cut: watch::Sender<()>,
 }
 
-/// What happens to the next message with these words in it.
-type Armed = Option<(Cut, &'static str)>;
+/// What happens to messages with these words in them: the one once, and then the other to all.
+#[derive(Default)]
+struct Armed {
+    once: Option<(Cut, &'static str)>,
+    always: Option<(Cut, &'static str)>,
+}
 
 impl Proxy {
     pub(crate) async fn start(target: String) -> Proxy {
@@ -114,12 +118,21 @@ impl Proxy {
 
     /// Cuts the connection that carries the next message with these words in it, once.
     pub(crate) fn arm(&self, cut: Cut, text: &'static str) {
-        *self.shared.armed.lock().unwrap() = Some((cut, text));
+        self.shared.armed.lock().unwrap().once = Some((cut, text));
+    }
+
+    /// Does so to every message with these words in it, once what happens once is over.
+    pub(crate) fn arm_for_good(&self, cut: Cut, text: &'static str) {
+        self.shared.armed.lock().unwrap().always = Some((cut, text));
+    }
+
+    pub(crate) fn disarm(&self) {
+        *self.shared.armed.lock().unwrap() = Armed::default();
     }
 
     /// Whether the cut has happened.
     pub(crate) fn spent(&self) -> bool {
-        self.shared.armed.lock().unwrap().is_none()
+        self.shared.armed.lock().unwrap().once.is_none()
     }
 
     /// Waits until the number of connections is as it shall be, which takes no longer than a packet's way.
@@ -142,7 +155,7 @@ impl Proxy {
 /// What is armed for these bytes.
 fn due(armed: &Mutex<Armed>, bytes: &[u8]) -> Option<Cut> {
     let mut armed = armed.lock().unwrap();
-    let (cut, text) = (*armed)?;
+    let (cut, text) = armed.once.or(armed.always)?;
     // PostgreSQL begins with READ COMMITTED, which is not a COMMIT.
     let ends_there = |end: usize| bytes.get(end).is_none_or(|next| !next.is_ascii_alphabetic());
     let found = bytes
@@ -150,7 +163,7 @@ fn due(armed: &Mutex<Armed>, bytes: &[u8]) -> Option<Cut> {
         .enumerate()
         .any(|(start, window)| window == text.as_bytes() && ends_there(start + text.len()));
     found.then(|| {
-        *armed = None;
+        armed.once = None;
         cut
     })
 }
