@@ -201,6 +201,7 @@ impl Backend {
         // An answer whose commit is unknown, and what would prove it. Until it is settled, no refusal is the truth:
         // it may be our own write that refuses us (INV-12).
         let mut unknown: Option<(W::Output, Proof)> = None;
+        let mut may_be_there = false;
         let mut attempt = 0;
         loop {
             let earlier = unknown.as_ref().map(|(_, proof)| proof);
@@ -208,6 +209,7 @@ impl Backend {
                 Ok(Written::Committed(output)) => return Ok(output),
                 Ok(Written::Earlier) => break,
                 Ok(Written::Unknown(output)) => {
+                    may_be_there = true;
                     if !mutant("m-blind-retry") {
                         unknown = work.proof(&output).map(|proof| (output, proof)).or(unknown);
                     }
@@ -242,7 +244,12 @@ impl Backend {
             if attempt > retries_max || Instant::now() + wait >= deadline {
                 metrics::counter!("treeline_transaction_retries_exhausted_total", "transaction" => W::NAME)
                     .increment(1);
-                return Err(failure);
+                // "Others were in the way" would say that nothing was written, and the one in the way may be ourselves.
+                return Err(if may_be_there {
+                    Failure::Unavailable(format!("it is not known whether a commit took effect: {detail}"))
+                } else {
+                    failure
+                });
             }
             tokio::time::sleep(wait).await;
         }

@@ -3,13 +3,15 @@
 use tokio::task::JoinSet;
 use treeline_core::kinds::{Metalake, Model, ModelVersion};
 use treeline_core::{Error, NewEntity, Path, Payload};
-use treeline_storage::{DropRule, Store};
+use treeline_storage::{DropRule, Store, StoreOptions};
 
 use crate::harness::{Bed, context, name, tests};
 use crate::network::behind_wire;
 use crate::proxy::{Cut, Proxy, Said};
 
 tests! {
+    a_write_whose_commit_stays_unknown_is_never_told_that_nothing_was_written,
+
     a_read_that_the_database_gives_up_is_never_told_of_other_writers,
 
     a_read_succeeds_at_once_after_every_idle_connection_was_cut,
@@ -115,6 +117,27 @@ async fn a_read_that_the_database_gives_up_is_never_told_of_other_writers(bed: B
     wire.arm(Cut::Refused(error(&bed, "57014", 1969)), "entities");
     store.resolve(&schema).await.unwrap();
     assert!(wire.spent());
+}
+
+/// The commit is lost, and running it again waits in vain for the locks that it may still hold.
+async fn a_write_whose_commit_stays_unknown_is_never_told_that_nothing_was_written(bed: Bed) {
+    let schema = bed.schema().await;
+    let (wire, url) = bed.through_proxy().await;
+    let lost = |options: &mut StoreOptions| (options.url, options.operation_ms_max) = (url, 1_000);
+    let store = bed.another_store(lost).await;
+    let row = store.resolve(&schema).await.unwrap();
+    wire.arm(Cut::Before, "COMMIT");
+    wire.arm_for_good(Cut::Refused(error(&bed, "55P03", 1205)), "FOR UPDATE");
+    let told = store
+        .drop(&context(), row, DropRule::default())
+        .await
+        .unwrap_err();
+    assert!(
+        wire.spent() && matches!(told, Error::Unavailable { .. }),
+        "{told}"
+    );
+    wire.disarm();
+    assert!(store.resolve(&schema).await.is_ok());
 }
 
 /// Links a version to the model, while this happens to its commit. What the database gave it is one version more.
