@@ -6,7 +6,7 @@
 //!    another name, the parent is locked first and re-checked (P4).
 //! 4. If the check is lost: with a precondition, that is the answer. Without, the next attempt locks the row, reads
 //!    it and applies the change again, all inside its transaction, so that each attempt makes progress instead of
-//!    joining a herd of losers. Attempts are bounded.
+//!    joining a herd of losers. Attempts are bounded, and share one deadline.
 
 use std::sync::Arc;
 
@@ -53,6 +53,7 @@ pub(crate) async fn alter(
     resolved: &Arc<Resolved>,
     change: Change,
 ) -> Result<Record, Failure> {
+    let backend = &backend.operation();
     let path = resolved.path().to_string();
     context
         .precondition
@@ -81,6 +82,9 @@ pub(crate) async fn alter(
         return Err(pinned_version_lost(backend, context, resolved).await?);
     }
     for _ in 0..retries_max {
+        if backend.is_out_of_time() {
+            break;
+        }
         let again = LockAndSet {
             context: context.clone(),
             resolved: Arc::clone(resolved),

@@ -88,10 +88,7 @@ impl Store {
                 .await?
             }
         };
-        let backend = Backend {
-            database,
-            operation_ms_max: options.operation_ms_max,
-        };
+        let backend = Backend::new(database, options.operation_ms_max);
         Ok(Store {
             shared: Arc::new(Shared {
                 backend,

@@ -4,20 +4,21 @@
 //! 2. An error rolls everything back, whatever it is (INV-5).
 //! 3. Deadlocks, lock timeouts and serialization failures are retried here, with jitter, out of a budget of their
 //!    own; a lost version check is not transient and goes back to its protocol.
-//! 4. One deadline covers the whole operation, waits and retries included.
+//! 4. One deadline covers all runs of an operation and the waits between them: none begins after it. What runs by then goes
+//!    on, or a large cascade could never be dropped; each of its statements has a bound of its own, at the server and here
+//!    (`network::queue`), and each bound is as long as an operation may take.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
-use treeline_core::{EntityId, Version};
 
 use crate::failure::Failure;
 use crate::hooks::mutant;
 use crate::network::Network;
+pub(crate) use crate::proof::{LookForProof, Proof};
 use crate::session::Session;
-use crate::sql::feed::FIND_PROOF;
 use crate::sql::{Rendered, Statement};
 use crate::sqlite::Sqlite;
 use crate::value::{Row, Value};
@@ -86,14 +87,6 @@ pub(crate) enum Written<T> {
     Unknown(T),
     /// An earlier run of the same work, whose commit was unknown, turned out to be there; this one was rolled back.
     Earlier,
-}
-
-/// What proves that a write took effect: its row in the feed (INV-12).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Proof {
-    pub(crate) id: EntityId,
-    pub(crate) version: Version,
-    pub(crate) request_id: String,
 }
 
 /// An open transaction, as the protocols see it.
@@ -180,8 +173,10 @@ impl<'s> Transaction<'s> {
 /// The database behind a store.
 #[derive(Debug)]
 pub(crate) struct Backend {
-    pub(crate) database: Database,
-    pub(crate) operation_ms_max: u64,
+    database: Arc<Database>,
+    operation_ms_max: u64,
+    /// When the operation ends that this is used for, where it is several transactions.
+    ends: Option<Instant>,
 }
 
 /// Where the rows are.
@@ -194,6 +189,33 @@ pub(crate) enum Database {
 }
 
 impl Backend {
+    pub(crate) fn new(database: Database, operation_ms_max: u64) -> Backend {
+        Backend {
+            database: Arc::new(database),
+            operation_ms_max,
+            ends: None,
+        }
+    }
+
+    /// The same for an operation that begins now: all its transactions share one deadline.
+    pub(crate) fn operation(&self) -> Backend {
+        Backend {
+            database: Arc::clone(&self.database),
+            operation_ms_max: self.operation_ms_max,
+            ends: Some(self.deadline()),
+        }
+    }
+
+    /// Whether there is no time left for another transaction.
+    pub(crate) fn is_out_of_time(&self) -> bool {
+        self.ends.is_some_and(|ends| Instant::now() >= ends)
+    }
+
+    #[cfg(feature = "test-hooks")]
+    pub(crate) fn database(&self) -> &Database {
+        &self.database
+    }
+
     /// Runs a write until it is committed, refused, or out of time.
     pub(crate) async fn write<W: Work>(&self, work: W) -> Result<W::Output, Failure> {
         let work = Arc::new(work);
@@ -270,7 +292,7 @@ impl Backend {
         work: W,
         deadline: Instant,
     ) -> Result<W::Output, Failure> {
-        let read = match (&self.database, reading) {
+        let read = match (&*self.database, reading) {
             (Database::Sqlite(sqlite), Reading::Point) => sqlite.read(&work).await,
             (Database::Sqlite(sqlite), Reading::List | Reading::Snapshot) => sqlite.scan(work).await,
             (Database::Network(network), _) => read_again(network, reading, &work, deadline).await,
@@ -286,7 +308,7 @@ impl Backend {
 
     /// Whether it runs the fused forms.
     pub(crate) fn fuses(&self) -> bool {
-        match &self.database {
+        match &*self.database {
             Database::Sqlite(_) => false,
             Database::Network(network) => network.fuses(),
         }
@@ -298,7 +320,7 @@ impl Backend {
         deadline: Instant,
         earlier: Option<&Proof>,
     ) -> Result<Written<W::Output>, Failure> {
-        match &self.database {
+        match &*self.database {
             Database::Sqlite(sqlite) => sqlite
                 .write(Arc::clone(work), deadline)
                 .await
@@ -324,7 +346,8 @@ impl Backend {
     }
 
     fn deadline(&self) -> Instant {
-        Instant::now() + Duration::from_millis(self.operation_ms_max)
+        let ends = || Instant::now() + Duration::from_millis(self.operation_ms_max);
+        self.ends.unwrap_or_else(ends)
     }
 }
 
@@ -347,26 +370,11 @@ async fn read_again<W: Work>(
     }
 }
 
-/// The look itself.
-pub(crate) struct LookForProof(pub(crate) Proof);
-
-#[async_trait]
-impl Work for LookForProof {
-    type Output = bool;
-    const NAME: &'static str = "look_for_proof";
-
-    async fn run(&self, transaction: &mut Transaction<'_>) -> Result<bool, Failure> {
-        let values = [
-            self.0.id.into(),
-            self.0.version.into(),
-            self.0.request_id.as_str().into(),
-        ];
-        Ok(transaction.row(&FIND_PROOF, &values).await?.is_some())
-    }
-}
-
 /// Doubles from 2 to 64 ms, and takes a random part of it, so that those who met once do not meet again.
 pub(crate) fn backoff(attempt: u32) -> Duration {
     let bound = BACKOFF_MS_MAX.min(BACKOFF_MS_MIN << attempt.min(16));
     Duration::from_millis(fastrand::u64(BACKOFF_MS_MIN..=bound))
 }
+
+#[cfg(test)]
+mod tests;
