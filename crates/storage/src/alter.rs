@@ -4,9 +4,9 @@
 //! 2. A change that changes nothing writes nothing and keeps the version (INV-3).
 //! 3. Compare-and-set under the version that was read, with side rows and feed row, in one transaction (INV-4). For
 //!    another name, the parent is locked first and re-checked (P4).
-//! 4. If the check is lost: with a precondition, that is the answer. Without, the next attempt locks the row, reads
-//!    it and applies the change again, all inside its transaction, so that each attempt makes progress instead of
-//!    joining a herd of losers. Attempts are bounded, and share one deadline.
+//! 4. If the check is lost: a client that has named no state but that one is refused. Else the next attempt locks the row,
+//!    reads it, looks whether what the client pinned holds of it and applies the change again, all inside its
+//!    transaction, so that each attempt makes progress instead of joining a herd of losers. Attempts are bounded, and share one deadline.
 
 use std::sync::Arc;
 
@@ -78,8 +78,14 @@ pub(crate) async fn alter(
         settled => return settled,
     }
     count_conflict(resolved.leaf.kind);
-    if context.precondition.is_some() {
-        return Err(pinned_version_lost(backend, context, resolved).await?);
+    if context.precondition.names_only(resolved.tag()) {
+        let actual = probe(backend, resolved).await?;
+        return Err(Failure::Answer(Error::PreconditionFailed {
+            kind: resolved.leaf.kind,
+            path,
+            expected: Some(resolved.tag()),
+            actual: Some(actual),
+        }));
     }
     for _ in 0..retries_max {
         if backend.is_out_of_time() {
@@ -181,6 +187,10 @@ impl Work for LockAndSet {
     async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Record, Failure> {
         let record = lock::row_alter(transaction, &self.resolved).await?;
         sync_point!("update.reread", record.name.as_str());
+        let path = self.resolved.path().to_string();
+        self.context
+            .precondition
+            .check(record.kind, &path, record.tag())?;
         let next = if mutant("m-delta") {
             self.stale.clone()
         } else {
@@ -298,28 +308,6 @@ async fn compare_and_set(
         ))),
         Err(failure) => Err(failure),
     }
-}
-
-/// The answer to a client that pinned a version which is no longer there.
-async fn pinned_version_lost(
-    backend: &Backend,
-    context: &WriteContext,
-    resolved: &Arc<Resolved>,
-) -> Result<Failure, Failure> {
-    let path = resolved.path().to_string();
-    let actual = probe(backend, resolved).await?;
-    let refused = context
-        .precondition
-        .check(resolved.leaf.kind, &path, actual)
-        .err();
-    // `If-Match: *` names every state, so only the row's absence can refuse it; the write itself lost a race.
-    let lost = || Error::PreconditionFailed {
-        kind: resolved.leaf.kind,
-        path,
-        expected: Some(resolved.tag()),
-        actual: Some(actual),
-    };
-    Ok(Failure::Answer(refused.unwrap_or_else(lost)))
 }
 
 /// What became of a row whose update matched nothing: the state that it has now, or [`Error::NotFound`] of the name
