@@ -7,6 +7,8 @@
 mod claim;
 mod cluster;
 mod connection;
+#[cfg(test)]
+pub(crate) mod fake;
 mod frame;
 mod hosts;
 mod options;

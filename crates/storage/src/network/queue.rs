@@ -82,11 +82,14 @@ impl Queue {
     /// server is no longer the primary.
     fn pop(&self, term: u64) -> Option<(Box<dyn Connection>, u64)> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let freshest = idle.pop()?;
-        if freshest.since.elapsed() < self.options.idle_max && freshest.term == term {
-            return Some((freshest.connection, term));
+        while let Some(freshest) = idle.pop() {
+            if freshest.since.elapsed() >= self.options.idle_max {
+                // Those below have been idle for longer still.
+                idle.clear();
+            } else if freshest.term == term {
+                return Some((freshest.connection, term));
+            }
         }
-        idle.clear();
         None
     }
 
@@ -241,5 +244,42 @@ async fn keep_watching(options: &NetworkOptions) -> Infallible {
     loop {
         tokio::time::sleep(cluster::WATCH_EVERY).await;
         cluster.keep_watch(options).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::fake::Fake;
+    use crate::network::parse;
+    use crate::open::StoreOptions;
+
+    fn queue(idle: &[(u64, u64)]) -> Queue {
+        let options = StoreOptions::new("postgres://nobody@localhost/none");
+        let queue = Queue::new(parse(&options).unwrap().unwrap());
+        for (term, idle_secs) in idle {
+            queue.idle.lock().unwrap().push(Idle {
+                connection: Box::new(Fake::default()),
+                term: *term,
+                since: Instant::now() - Duration::from_secs(*idle_secs),
+            });
+        }
+        queue
+    }
+
+    #[test]
+    fn what_an_ended_term_has_left_is_closed_and_nothing_else() {
+        let queue = queue(&[(2, 2), (2, 1), (1, 0), (1, 0)]);
+        assert!(queue.pop(2).is_some());
+        assert!(queue.pop(2).is_some());
+        assert!(queue.pop(2).is_none());
+    }
+
+    #[test]
+    fn what_was_idle_for_too_long_is_closed_with_all_that_was_idle_for_longer() {
+        let queue = queue(&[(1, 60), (1, 40), (1, 0)]);
+        assert!(queue.pop(1).is_some());
+        assert!(queue.pop(1).is_none());
+        assert!(queue.idle.lock().unwrap().is_empty());
     }
 }
