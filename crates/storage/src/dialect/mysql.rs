@@ -47,10 +47,10 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         // A savepoint that is gone has gone with its transaction (1305, `GALERA_FRAME`). A table was changed by a migration,
         // or read anew by a node that has come back (1412, 1615).
         1020 | 1305 | 1412 | 1615 => Failure::transient("serialization", text),
-        // The server goes down, has ended this session, cannot talk to it, or has too many of them at this moment. Or it was
-        // asked to commit and failed (1180) or was interrupted (1317), as a node of a cluster does that has just lost the
-        // others: they may have got the change.
-        1040 | 1053 | 1077 | 1080 | 1158..=1161 | 1180 | 1203 | 1317 | 1927 | 3169 | 4031 => {
+        // The server goes down, has ended this session, cannot talk to it, or has too many of them at this moment, in all or
+        // of this account (1226). Or it was asked to commit and failed (1180) or was interrupted (1317), as a node of a
+        // cluster does that has just lost the others: they may have got the change.
+        1040 | 1053 | 1077 | 1080 | 1158..=1161 | 1180 | 1203 | 1226 | 1317 | 1927 | 3169 | 4031 => {
             Failure::disconnected(text)
         }
         // By an account that may only read.

@@ -10,6 +10,9 @@ use crate::network::behind_wire;
 use crate::proxy::{Cut, Proxy, Said};
 
 tests! {
+    a_session_that_the_server_has_ended_is_replaced,
+    a_server_that_cannot_use_its_disk_is_unavailable,
+
     a_write_whose_commit_stays_unknown_is_never_told_that_nothing_was_written,
 
     a_read_that_the_database_gives_up_is_never_told_of_other_writers,
@@ -138,6 +141,31 @@ async fn a_write_whose_commit_stays_unknown_is_never_told_that_nothing_was_writt
     );
     wire.disarm();
     assert!(store.resolve(&schema).await.is_ok());
+}
+
+/// Whatever the reason is that it gives: bounds for a transaction or an account, a database that goes.
+async fn a_session_that_the_server_has_ended_is_replaced(bed: Bed) {
+    let model = bed.model().await;
+    let (store, wire) = behind_wire(&bed).await;
+    for (code, number) in [("25P04", 1226), ("57P04", 1203), ("XX000", 1053)] {
+        let said = said(&bed, ("FATAL", code), number);
+        wire.arm(Cut::Refused(said), "entities");
+        store.resolve(&model).await.unwrap();
+        assert!(wire.spent());
+        link(&bed, &store, &wire, &model, Cut::Refused(said)).await;
+        link(&bed, &store, &wire, &model, Cut::Belied(said)).await;
+        // A session that knows a statement does not name its tables again.
+        wire.cut_all().await;
+    }
+}
+
+async fn a_server_that_cannot_use_its_disk_is_unavailable(bed: Bed) {
+    let schema = bed.schema().await;
+    let (store, wire) = behind_wire(&bed).await;
+    wire.arm_for_good(Cut::Refused(error(&bed, "58030", 1021)), "entities");
+    let told = store.resolve(&schema).await.unwrap_err();
+    assert!(matches!(told, Error::Unavailable { .. }), "{told}");
+    wire.disarm();
 }
 
 /// Links a version to the model, while this happens to its commit. What the database gave it is one version more.
