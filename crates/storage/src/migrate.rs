@@ -70,17 +70,18 @@ pub(crate) fn migrate_sqlite(file: &Path) -> Result<MigrateReport, Failure> {
 
 fn upgrade(session: &mut SqliteSession, file: &Path) -> Result<MigrateReport, Failure> {
     session.script(MIGRATIONS_TABLE)?;
-    let from = applied(session)?;
+    let mut from = applied(session)?;
     let known = known();
     refuse_newer(from)?;
     if from > 0 && from < known {
         // The copy cannot be made inside a transaction. Nothing was written yet, so nothing is lost by ending it; who
-        // migrates in between leaves us nothing to do.
+        // migrates in between leaves us nothing to do, or is a newer binary.
         session.roll_back();
         session.copy_to(&backup_path(file, from))?;
         session.begin_exclusive()?;
+        from = applied(session)?;
+        refuse_newer(from)?;
     }
-    let from = applied(session)?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > from) {
         session.script(migration.sqlite)?;
         let record = Arc::from(render(check::RECORD_MIGRATION.text, &SQLITE));
