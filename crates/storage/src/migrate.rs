@@ -49,8 +49,8 @@ pub struct MigrateReport {
 }
 
 /// Brings a SQLite file to this binary's schema, making it first if it is not there. An older schema is copied beside
-/// the file before it is touched. Two processes that do this at once queue on the file's exclusive lock; where nothing
-/// is to be done, none is taken, so that an audit never waits for a writer.
+/// the file before it is touched. Two processes that do this at once queue for the right to write; where nothing
+/// is to be done, nobody asks for it, so that an audit never waits for a writer.
 pub(crate) fn migrate_sqlite(file: &Path) -> Result<MigrateReport, Failure> {
     let mut session = SqliteSession::open_or_create(file)?;
     if session.has_table("schema_migrations")? {
