@@ -4,9 +4,9 @@
 //! 2. A change that changes nothing writes nothing and keeps the version (INV-3).
 //! 3. Compare-and-set under the version that was read, with side rows and feed row, in one transaction (INV-4). For
 //!    another name, the parent is locked first and re-checked (P4).
-//! 4. If the check is lost: with a precondition, that is the answer. Without, the next attempt locks the row, reads
-//!    it and applies the change again, all inside its transaction, so that each attempt makes progress instead of
-//!    joining a herd of losers. Attempts are bounded.
+//! 4. If the check is lost: a client that has named no state but that one is refused. Else the next attempt locks the row
+//!    (with another name, its parent before it, INV-10), reads it, looks whether what the client pinned holds of it and applies the change again, all inside its
+//!    transaction, so that each attempt makes progress instead of joining a herd of losers. Attempts are bounded, and share one deadline.
 
 use std::sync::Arc;
 
@@ -53,6 +53,7 @@ pub(crate) async fn alter(
     resolved: &Arc<Resolved>,
     change: Change,
 ) -> Result<Record, Failure> {
+    let backend = &backend.operation();
     let path = resolved.path().to_string();
     context
         .precondition
@@ -77,10 +78,19 @@ pub(crate) async fn alter(
         settled => return settled,
     }
     count_conflict(resolved.leaf.kind);
-    if context.precondition.is_some() {
-        return Err(pinned_version_lost(backend, context, resolved).await?);
+    if context.precondition.names_only(resolved.tag()) {
+        let actual = probe(backend, resolved).await?;
+        return Err(Failure::Answer(Error::PreconditionFailed {
+            kind: resolved.leaf.kind,
+            path,
+            expected: Some(resolved.tag()),
+            actual: Some(actual),
+        }));
     }
     for _ in 0..retries_max {
+        if backend.is_out_of_time() {
+            break;
+        }
         let again = LockAndSet {
             context: context.clone(),
             resolved: Arc::clone(resolved),
@@ -119,14 +129,11 @@ impl Work for CompareAndSet {
     const NAME: &'static str = "update";
 
     async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Record, Failure> {
-        set(
-            transaction,
-            &self.context,
-            &self.resolved,
-            &self.resolved.leaf,
-            &self.next,
-        )
-        .await
+        let leaf = &self.resolved.leaf;
+        if self.next.name != leaf.name {
+            lock_parent(transaction, &self.resolved).await?;
+        }
+        set(transaction, &self.context, &self.resolved, leaf, &self.next).await
     }
 
     /// Only a change of neither the name nor side rows.
@@ -165,7 +172,7 @@ struct LockAndSet {
     context: WriteContext,
     resolved: Arc<Resolved>,
     change: Change,
-    /// What the first attempt had computed; used by a mutant only.
+    /// What the first attempt had computed. It says whether the parent is to be locked; the rest is for a mutant only.
     stale: Next,
 }
 
@@ -175,8 +182,16 @@ impl Work for LockAndSet {
     const NAME: &'static str = "update_again";
 
     async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Record, Failure> {
+        let parent_is_locked = self.stale.name != self.resolved.leaf.name;
+        if parent_is_locked {
+            lock_parent(transaction, &self.resolved).await?;
+        }
         let record = lock::row_alter(transaction, &self.resolved).await?;
         sync_point!("update.reread", record.name.as_str());
+        let path = self.resolved.path().to_string();
+        self.context
+            .precondition
+            .check(record.kind, &path, record.tag())?;
         let next = if mutant("m-delta") {
             self.stale.clone()
         } else {
@@ -184,6 +199,10 @@ impl Work for LockAndSet {
         };
         if !next.changes(&record) {
             return Ok(record);
+        }
+        // A change may answer another name for a newer row than it did for the first.
+        if next.name != record.name && !parent_is_locked {
+            lock_parent(transaction, &self.resolved).await?;
         }
         set(transaction, &self.context, &self.resolved, &record, &next).await
     }
@@ -193,7 +212,15 @@ impl Work for LockAndSet {
     }
 }
 
-/// Writes the row under the version that `record` has, or fails with [`Failure::Lost`].
+/// Keeps the parent of a row that gets another name where it is, and other renames below it out (P4).
+async fn lock_parent(transaction: &mut Transaction<'_>, resolved: &Resolved) -> Result<(), Failure> {
+    lock::parent_alter(transaction, &Parent::above(resolved)).await?;
+    sync_point!("rename.parents_locked", resolved.leaf.name.as_str());
+    Ok(())
+}
+
+/// Writes the row under the version that `record` has, or fails with [`Failure::Lost`]. For another name, the parent is
+/// locked by now.
 async fn set(
     transaction: &mut Transaction<'_>,
     context: &WriteContext,
@@ -202,10 +229,6 @@ async fn set(
     next: &Next,
 ) -> Result<Record, Failure> {
     let renames = next.name != record.name;
-    if renames {
-        lock::parent_alter(transaction, &Parent::above(resolved)).await?;
-        sync_point!("rename.parents_locked", record.name.as_str());
-    }
     let path = resolved.path().renamed(next.name.clone());
     compare_and_set(transaction, context, record, next, &path).await?;
     if next.aliases != AliasChange::default() {
@@ -296,28 +319,6 @@ async fn compare_and_set(
     }
 }
 
-/// The answer to a client that pinned a version which is no longer there.
-async fn pinned_version_lost(
-    backend: &Backend,
-    context: &WriteContext,
-    resolved: &Arc<Resolved>,
-) -> Result<Failure, Failure> {
-    let path = resolved.path().to_string();
-    let actual = probe(backend, resolved).await?;
-    let refused = context
-        .precondition
-        .check(resolved.leaf.kind, &path, actual)
-        .err();
-    // `If-Match: *` names every state, so only the row's absence can refuse it; the write itself lost a race.
-    let lost = || Error::PreconditionFailed {
-        kind: resolved.leaf.kind,
-        path,
-        expected: Some(resolved.tag()),
-        actual: Some(actual),
-    };
-    Ok(Failure::Answer(refused.unwrap_or_else(lost)))
-}
-
 /// What became of a row whose update matched nothing: the state that it has now, or [`Error::NotFound`] of the name
 /// under which it was resolved.
 async fn probe(backend: &Backend, resolved: &Arc<Resolved>) -> Result<EntityTag, Failure> {
@@ -354,3 +355,6 @@ impl Work for Probe {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

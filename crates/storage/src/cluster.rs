@@ -28,6 +28,14 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Waits until this node may migrate. The caller holds the node's own lock, and looks again at what is left to do.
 pub(crate) async fn claim(connection: &mut dyn Connection, node: &str) -> Result<(), Failure> {
+    claim_within(connection, node, WAIT_MAX).await
+}
+
+async fn claim_within(
+    connection: &mut dyn Connection,
+    node: &str,
+    wait_max: Duration,
+) -> Result<(), Failure> {
     if mutant("m-migration-claim") {
         return Ok(());
     }
@@ -36,37 +44,45 @@ pub(crate) async fn claim(connection: &mut dyn Connection, node: &str) -> Result
     let begun = Instant::now();
     let mut told = false;
     loop {
-        match connection
+        let refused = match connection
             .session()
             .run(&claim, &[NO_VERSION.into(), node.into()])
             .await
         {
             Ok(_) => return Ok(()),
             // Another node's row, or another node that was committing its own.
-            Err(Failure::Unique(_) | Failure::Transient(_)) => {}
+            Err(refused @ (Failure::Unique(_) | Failure::Transient(_) | Failure::Interrupted(_))) => refused,
             Err(failure) => return Err(failure),
-        }
+        };
         let found = connection.session().rows(&look, &[]).await?.pop();
         let holder = found.map(|mut row| row.text(0)).transpose()?;
-        match holder {
-            Some(holder) if holder == node => return Ok(()),
-            Some(holder) if begun.elapsed() > WAIT_MAX => {
-                return Err(Failure::Unavailable(format!(
-                    "it is being migrated at its node {holder}, or a process that did so has died; if it has, run \
-                     `treeline migrate` at that node, or delete the row of version {NO_VERSION} from schema_migrations"
-                )));
-            }
-            Some(holder) => {
-                if !told {
-                    tracing::info!(holder, "waiting for another node to migrate the database");
-                    told = true;
-                }
-                sync_point!("migrate.waits", node);
-                tokio::time::sleep(BETWEEN_LOOKS).await;
-            }
-            None => {}
+        if holder.as_deref() == Some(node) {
+            return Ok(());
         }
+        if begun.elapsed() > wait_max {
+            return Err(waited_in_vain(holder, &refused));
+        }
+        if let Some(holder) = holder {
+            if !told {
+                tracing::info!(holder, "waiting for another node to migrate the database");
+                told = true;
+            }
+            sync_point!("migrate.waits", node);
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
     }
+}
+
+fn waited_in_vain(holder: Option<String>, refused: &Failure) -> Failure {
+    Failure::Unavailable(match holder {
+        Some(holder) => format!(
+            "it is being migrated at its node {holder}, or a process that did so has died; if it has, run `treeline \
+             migrate` at that node, or delete the row of version {NO_VERSION} from schema_migrations"
+        ),
+        None => {
+            format!("it does not let this node say that it migrates ({refused:?}); start this process again")
+        }
+    })
 }
 
 /// Lets the next one migrate. If that fails, the next process at this node takes the claim over.
@@ -77,5 +93,29 @@ pub(crate) async fn release(connection: &mut dyn Connection, node: &str) {
             ?failure,
             "the row that says who migrates stays; the next process at this node removes it"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::fake::Fake;
+
+    /// Others that are in the way and leave no row: a stranger's lock on the table, a node that is far behind.
+    #[tokio::test]
+    async fn a_claim_that_is_refused_without_a_holder_waits_between_looks_and_not_for_ever() {
+        const WAIT: Duration = Duration::from_millis(250);
+        let mut node = Fake {
+            refuses: Some(Failure::Transient("Lock wait timeout exceeded".to_owned())),
+            ..Fake::default()
+        };
+        let told = claim_within(&mut node, "node", WAIT).await.unwrap_err();
+        assert!(
+            matches!(&told, Failure::Unavailable(reason) if reason.contains("Lock wait timeout")),
+            "{told:?}"
+        );
+        // A claim and a look each time.
+        let rounds = node.asked.len().div_ceil(2);
+        assert!(rounds <= 4, "{rounds} rounds");
     }
 }

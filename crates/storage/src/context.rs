@@ -47,7 +47,8 @@ impl WriteContext {
     }
 }
 
-/// What the client pinned. With one there is no retry: a mismatch is the answer (P2).
+/// What the client pinned. A mismatch is the answer (P2); a change that loses a race is applied again only where what is
+/// pinned still holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Precondition {
     /// Apply the change to whatever is there.
@@ -65,6 +66,14 @@ impl Precondition {
         match self {
             Precondition::None => false,
             Precondition::Exists | Precondition::Tags(_) => true,
+        }
+    }
+
+    /// Whether it holds of this state and of no other.
+    pub(crate) fn names_only(&self, state: EntityTag) -> bool {
+        match self {
+            Precondition::None | Precondition::Exists => false,
+            Precondition::Tags(tags) => tags.iter().all(|tag| *tag == state),
         }
     }
 

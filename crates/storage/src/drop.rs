@@ -191,12 +191,14 @@ impl Drop {
             match transaction.run(&entity::DROP_ENTITIES, &values).await {
                 Ok(count) if count == batch.len() as u64 => {}
                 Ok(count) => {
-                    let difference = format!("{count} of {} rows of a cascade were there", batch.len());
+                    let difference = format!("{count} of {} rows to drop were there", batch.len());
                     return Err(Failure::Transient(difference));
                 }
                 // A child was committed under a row of this level after we looked: look again (INV-1).
                 Err(Failure::Liveness) => {
-                    return Err(Failure::Transient("a child appeared during a cascade".to_owned()));
+                    return Err(Failure::Transient(
+                        "a child appeared under what is dropped".to_owned(),
+                    ));
                 }
                 Err(failure) => return Err(failure),
             }

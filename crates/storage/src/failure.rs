@@ -15,7 +15,11 @@ pub(crate) enum Failure {
     Liveness,
     /// A deadlock, a lock timeout or a serialization failure: the same transaction may succeed when run again.
     Transient(String),
-    /// The connection was lost before the commit was asked for: nothing was written, and a new one may do better.
+    /// The database gave up a statement that had taken too long. The same transaction may succeed when run again; of a
+    /// commit this says no more than a lost connection does.
+    Interrupted(String),
+    /// The connection was lost, and a new one may do better. What was not committed is rolled back; what became of a commit
+    /// that was on its way is not known (`Written::Unknown`).
     Disconnected(String),
     /// The server does not let us in: a wrong password, a database that is not there.
     Refused(String),
@@ -49,6 +53,12 @@ impl Failure {
         Failure::Transient(detail)
     }
 
+    /// A statement that the database gave up, and that is counted.
+    pub(crate) fn interrupted(detail: String) -> Failure {
+        count("statement_timeout");
+        Failure::Interrupted(detail)
+    }
+
     /// The connection is lost, and that is counted.
     pub(crate) fn disconnected(detail: String) -> Failure {
         count("connection_lost");
@@ -59,7 +69,7 @@ impl Failure {
     pub(crate) fn into_error(self, operation: &str) -> Error {
         match self {
             Failure::Answer(error) => error,
-            Failure::Transient(detail) => {
+            Failure::Transient(detail) | Failure::Interrupted(detail) => {
                 tracing::info!(operation, detail, "gave up waiting for other writers");
                 Error::Contended {
                     operation: operation.to_owned(),

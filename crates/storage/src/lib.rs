@@ -27,6 +27,7 @@ mod migrate;
 mod record;
 mod side;
 
+mod proof;
 mod transaction;
 
 #[cfg(feature = "test-hooks")]

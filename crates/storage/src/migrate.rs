@@ -49,8 +49,8 @@ pub struct MigrateReport {
 }
 
 /// Brings a SQLite file to this binary's schema, making it first if it is not there. An older schema is copied beside
-/// the file before it is touched. Two processes that do this at once queue on the file's exclusive lock; where nothing
-/// is to be done, none is taken, so that an audit never waits for a writer.
+/// the file before it is touched. Two processes that do this at once queue for the right to write; where nothing
+/// is to be done, nobody asks for it, so that an audit never waits for a writer.
 pub(crate) fn migrate_sqlite(file: &Path) -> Result<MigrateReport, Failure> {
     let mut session = SqliteSession::open_or_create(file)?;
     if session.has_table("schema_migrations")? {
@@ -70,17 +70,18 @@ pub(crate) fn migrate_sqlite(file: &Path) -> Result<MigrateReport, Failure> {
 
 fn upgrade(session: &mut SqliteSession, file: &Path) -> Result<MigrateReport, Failure> {
     session.script(MIGRATIONS_TABLE)?;
-    let from = applied(session)?;
+    let mut from = applied(session)?;
     let known = known();
     refuse_newer(from)?;
     if from > 0 && from < known {
         // The copy cannot be made inside a transaction. Nothing was written yet, so nothing is lost by ending it; who
-        // migrates in between leaves us nothing to do.
+        // migrates in between leaves us nothing to do, or is a newer binary.
         session.roll_back();
         session.copy_to(&backup_path(file, from))?;
         session.begin_exclusive()?;
+        from = applied(session)?;
+        refuse_newer(from)?;
     }
-    let from = applied(session)?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > from) {
         session.script(migration.sqlite)?;
         let record = Arc::from(render(check::RECORD_MIGRATION.text, &SQLITE));
@@ -130,7 +131,7 @@ pub(crate) async fn migrate_network(
     survey::log(options, connection.as_mut()).await?;
     // The wait has the bounds of any other statement, so it may end as one that was too long.
     let taken = match connection.session().rows(&Arc::from(lock.take), &[]).await {
-        Err(Failure::Transient(_)) => None,
+        Err(Failure::Transient(_) | Failure::Interrupted(_)) => None,
         taken => taken?.first().map(|row| row.maybe_int(0)).transpose()?.flatten(),
     };
     if taken != Some(1) {
@@ -162,7 +163,9 @@ async fn upgrade_in_time(
     let mut attempt = 0;
     loop {
         match upgrade_network(connection, options, upgrade).await {
-            Err(Failure::Transient(detail)) if begun.elapsed() < cluster::WAIT_MAX => {
+            Err(Failure::Transient(detail) | Failure::Interrupted(detail))
+                if begun.elapsed() < cluster::WAIT_MAX =>
+            {
                 attempt += 1;
                 tracing::info!(attempt, detail, "the migration begins anew");
                 connection.control(connection.frame().roll_back).await?;

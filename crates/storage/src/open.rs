@@ -88,10 +88,7 @@ impl Store {
                 .await?
             }
         };
-        let backend = Backend {
-            database,
-            operation_ms_max: options.operation_ms_max,
-        };
+        let backend = Backend::new(database, options.operation_ms_max);
         Ok(Store {
             shared: Arc::new(Shared {
                 backend,
@@ -136,10 +133,12 @@ fn cannot_open(failure: Failure) -> Error {
         Failure::Answer(error) => error,
         Failure::Refused(detail) | Failure::Broken(detail) => Error::invalid("database", detail),
         Failure::Unavailable(reason) | Failure::ReadOnly(reason) => Error::Unavailable { reason },
-        Failure::Disconnected(detail) | Failure::Transient(detail) => Error::ConnectionFailed {
-            target: "the database".to_owned(),
-            reason: detail,
-        },
+        Failure::Disconnected(detail) | Failure::Transient(detail) | Failure::Interrupted(detail) => {
+            Error::ConnectionFailed {
+                target: "the database".to_owned(),
+                reason: detail,
+            }
+        }
         Failure::Lost | Failure::Unique(_) | Failure::Liveness => Error::invalid(
             "database",
             format!("it holds tables that are not ours: {failure:?}"),

@@ -138,7 +138,7 @@ impl Store {
     #[cfg(feature = "test-hooks")]
     pub async fn blocked(&self) -> Result<usize> {
         use crate::transaction::Database;
-        match &self.shared.backend.database {
+        match self.shared.backend.database() {
             Database::Sqlite(sqlite) => Ok(sqlite.blocked()),
             Database::Network(_) => self.read(Reading::Point, crate::check::CountBlocked).await,
         }

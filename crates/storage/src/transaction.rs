@@ -4,20 +4,21 @@
 //! 2. An error rolls everything back, whatever it is (INV-5).
 //! 3. Deadlocks, lock timeouts and serialization failures are retried here, with jitter, out of a budget of their
 //!    own; a lost version check is not transient and goes back to its protocol.
-//! 4. One deadline covers the whole operation, waits and retries included.
+//! 4. One deadline covers all runs of an operation and the waits between them: none begins after it. What runs by then goes
+//!    on, or a large cascade could never be dropped; each of its statements has a bound of its own, at the server and here
+//!    (`network::queue`), and each bound is as long as an operation may take.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::Instant;
-use treeline_core::{EntityId, Version};
 
 use crate::failure::Failure;
 use crate::hooks::mutant;
 use crate::network::Network;
+pub(crate) use crate::proof::{LookForProof, Proof};
 use crate::session::Session;
-use crate::sql::feed::FIND_PROOF;
 use crate::sql::{Rendered, Statement};
 use crate::sqlite::Sqlite;
 use crate::value::{Row, Value};
@@ -27,6 +28,9 @@ const TRANSIENT_RETRIES_MAX: u32 = 20;
 
 /// How often a read is run again on a new connection.
 const READ_RETRIES_MAX: u32 = 2;
+
+/// The time to look for a proof, for a write that has no more of its own: until a server that does not answer is given up.
+const PROOF_MAX: Duration = Duration::from_secs(3);
 
 const BACKOFF_MS_MIN: u64 = 2;
 const BACKOFF_MS_MAX: u64 = 64;
@@ -83,14 +87,6 @@ pub(crate) enum Written<T> {
     Unknown(T),
     /// An earlier run of the same work, whose commit was unknown, turned out to be there; this one was rolled back.
     Earlier,
-}
-
-/// What proves that a write took effect: its row in the feed (INV-12).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Proof {
-    pub(crate) id: EntityId,
-    pub(crate) version: Version,
-    pub(crate) request_id: String,
 }
 
 /// An open transaction, as the protocols see it.
@@ -177,8 +173,10 @@ impl<'s> Transaction<'s> {
 /// The database behind a store.
 #[derive(Debug)]
 pub(crate) struct Backend {
-    pub(crate) database: Database,
-    pub(crate) operation_ms_max: u64,
+    database: Arc<Database>,
+    operation_ms_max: u64,
+    /// When the operation ends that this is used for, where it is several transactions.
+    ends: Option<Instant>,
 }
 
 /// Where the rows are.
@@ -191,6 +189,33 @@ pub(crate) enum Database {
 }
 
 impl Backend {
+    pub(crate) fn new(database: Database, operation_ms_max: u64) -> Backend {
+        Backend {
+            database: Arc::new(database),
+            operation_ms_max,
+            ends: None,
+        }
+    }
+
+    /// The same for an operation that begins now: all its transactions share one deadline.
+    pub(crate) fn operation(&self) -> Backend {
+        Backend {
+            database: Arc::clone(&self.database),
+            operation_ms_max: self.operation_ms_max,
+            ends: Some(self.deadline()),
+        }
+    }
+
+    /// Whether there is no time left for another transaction.
+    pub(crate) fn is_out_of_time(&self) -> bool {
+        self.ends.is_some_and(|ends| Instant::now() >= ends)
+    }
+
+    #[cfg(feature = "test-hooks")]
+    pub(crate) fn database(&self) -> &Database {
+        &self.database
+    }
+
     /// Runs a write until it is committed, refused, or out of time.
     pub(crate) async fn write<W: Work>(&self, work: W) -> Result<W::Output, Failure> {
         let work = Arc::new(work);
@@ -198,6 +223,7 @@ impl Backend {
         // An answer whose commit is unknown, and what would prove it. Until it is settled, no refusal is the truth:
         // it may be our own write that refuses us (INV-12).
         let mut unknown: Option<(W::Output, Proof)> = None;
+        let mut may_be_there = false;
         let mut attempt = 0;
         loop {
             let earlier = unknown.as_ref().map(|(_, proof)| proof);
@@ -205,6 +231,7 @@ impl Backend {
                 Ok(Written::Committed(output)) => return Ok(output),
                 Ok(Written::Earlier) => break,
                 Ok(Written::Unknown(output)) => {
+                    may_be_there = true;
                     if !mutant("m-blind-retry") {
                         unknown = work.proof(&output).map(|proof| (output, proof)).or(unknown);
                     }
@@ -217,7 +244,9 @@ impl Backend {
             {
                 break;
             }
-            let (Failure::Transient(detail) | Failure::Disconnected(detail)) = &failure else {
+            let (Failure::Transient(detail) | Failure::Interrupted(detail) | Failure::Disconnected(detail)) =
+                &failure
+            else {
                 return Err(failure);
             };
             attempt += 1;
@@ -237,7 +266,12 @@ impl Backend {
             if attempt > retries_max || Instant::now() + wait >= deadline {
                 metrics::counter!("treeline_transaction_retries_exhausted_total", "transaction" => W::NAME)
                     .increment(1);
-                return Err(failure);
+                // "Others were in the way" would say that nothing was written, and the one in the way may be ourselves.
+                return Err(if may_be_there {
+                    Failure::Unavailable(format!("it is not known whether a commit took effect: {detail}"))
+                } else {
+                    failure
+                });
             }
             tokio::time::sleep(wait).await;
         }
@@ -247,28 +281,34 @@ impl Backend {
         }
     }
 
-    /// Runs a read. It may run again when its connection is lost.
+    /// Runs a read. It may run again when its connection is lost, for as long as there is time.
     pub(crate) async fn read<W: Work>(&self, reading: Reading, work: W) -> Result<W::Output, Failure> {
-        let network = match (&self.database, reading) {
-            (Database::Sqlite(sqlite), Reading::Point) => return sqlite.read(&work).await,
-            (Database::Sqlite(sqlite), Reading::List | Reading::Snapshot) => return sqlite.scan(work).await,
-            (Database::Network(network), _) => network,
+        self.read_until(reading, work, self.deadline()).await
+    }
+
+    async fn read_until<W: Work>(
+        &self,
+        reading: Reading,
+        work: W,
+        deadline: Instant,
+    ) -> Result<W::Output, Failure> {
+        let read = match (&*self.database, reading) {
+            (Database::Sqlite(sqlite), Reading::Point) => sqlite.read(&work).await,
+            (Database::Sqlite(sqlite), Reading::List | Reading::Snapshot) => sqlite.scan(work).await,
+            (Database::Network(network), _) => read_again(network, reading, &work, deadline).await,
         };
-        let deadline = self.deadline();
-        let mut attempt = 0;
-        loop {
-            match network.read(reading, &work, deadline).await {
-                Err(Failure::Disconnected(_) | Failure::Transient(_)) if attempt < READ_RETRIES_MAX => {
-                    attempt += 1
-                }
-                settled => return settled,
+        // A read waits for nobody's rows, so nobody is to blame for them.
+        read.map_err(|failure| match failure {
+            Failure::Transient(detail) | Failure::Interrupted(detail) => {
+                Failure::Unavailable(format!("a read was given up: {detail}"))
             }
-        }
+            other => other,
+        })
     }
 
     /// Whether it runs the fused forms.
     pub(crate) fn fuses(&self) -> bool {
-        match &self.database {
+        match &*self.database {
             Database::Sqlite(_) => false,
             Database::Network(network) => network.fuses(),
         }
@@ -280,7 +320,7 @@ impl Backend {
         deadline: Instant,
         earlier: Option<&Proof>,
     ) -> Result<Written<W::Output>, Failure> {
-        match &self.database {
+        match &*self.database {
             Database::Sqlite(sqlite) => sqlite
                 .write(Arc::clone(work), deadline)
                 .await
@@ -289,15 +329,15 @@ impl Backend {
         }
     }
 
-    /// Looks for the proof of a write. Its transaction may still be on the way; then it holds the row locks that
-    /// running the work again will wait for. So "no" means: run it again, and look again under its locks.
+    /// Looks for the proof of a write, also for one that has used up its time. Its transaction may still be on the way; then
+    /// it holds the row locks that running the work again will wait for. So "no" means: run it again, and look again under
+    /// its locks.
     async fn is_proven(&self, proof: &Proof, deadline: Instant) -> Result<bool, Failure> {
+        let deadline = deadline.max(Instant::now() + PROOF_MAX);
         loop {
-            let looked = self.read(Reading::Point, LookForProof(proof.clone())).await;
-            match looked {
-                Err(Failure::Disconnected(_) | Failure::Transient(_) | Failure::Unavailable(_))
-                    if Instant::now() < deadline =>
-                {
+            let look = LookForProof(proof.clone());
+            match self.read_until(Reading::Point, look, deadline).await {
+                Err(Failure::Disconnected(_) | Failure::Unavailable(_)) if Instant::now() < deadline => {
                     tokio::time::sleep(backoff(4)).await;
                 }
                 settled => return settled,
@@ -306,25 +346,27 @@ impl Backend {
     }
 
     fn deadline(&self) -> Instant {
-        Instant::now() + Duration::from_millis(self.operation_ms_max)
+        let ends = || Instant::now() + Duration::from_millis(self.operation_ms_max);
+        self.ends.unwrap_or_else(ends)
     }
 }
 
-/// The look itself.
-pub(crate) struct LookForProof(pub(crate) Proof);
-
-#[async_trait]
-impl Work for LookForProof {
-    type Output = bool;
-    const NAME: &'static str = "look_for_proof";
-
-    async fn run(&self, transaction: &mut Transaction<'_>) -> Result<bool, Failure> {
-        let values = [
-            self.0.id.into(),
-            self.0.version.into(),
-            self.0.request_id.as_str().into(),
-        ];
-        Ok(transaction.row(&FIND_PROOF, &values).await?.is_some())
+async fn read_again<W: Work>(
+    network: &Network,
+    reading: Reading,
+    work: &W,
+    deadline: Instant,
+) -> Result<W::Output, Failure> {
+    let mut attempt = 0;
+    loop {
+        match network.read(reading, work, deadline).await {
+            Err(Failure::Disconnected(_) | Failure::Transient(_) | Failure::Interrupted(_))
+                if attempt < READ_RETRIES_MAX && Instant::now() < deadline =>
+            {
+                attempt += 1;
+            }
+            settled => return settled,
+        }
     }
 }
 
@@ -333,3 +375,6 @@ pub(crate) fn backoff(attempt: u32) -> Duration {
     let bound = BACKOFF_MS_MAX.min(BACKOFF_MS_MIN << attempt.min(16));
     Duration::from_millis(fastrand::u64(BACKOFF_MS_MIN..=bound))
 }
+
+#[cfg(test)]
+mod tests;

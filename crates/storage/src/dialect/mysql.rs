@@ -43,23 +43,28 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         // On a cluster: refused by certification.
         1213 => Failure::transient("deadlock", text),
         1205 => Failure::transient("lock_timeout", text),
-        1969 | 3024 => Failure::transient("statement_timeout", text),
+        1969 | 3024 => Failure::interrupted(text),
         // A savepoint that is gone has gone with its transaction (1305, `GALERA_FRAME`). A table was changed by a migration,
         // or read anew by a node that has come back (1412, 1615).
         1020 | 1305 | 1412 | 1615 => Failure::transient("serialization", text),
-        // The server goes down, has ended this session, cannot talk to it, or has too many of them at this moment. Or it was
-        // asked to commit and failed (1180) or was interrupted (1317), as a node of a cluster does that has just lost the
-        // others: they may have got the change.
-        1040 | 1053 | 1077 | 1080 | 1158..=1161 | 1180 | 1203 | 1317 | 1927 | 3169 | 4031 => {
+        // The server goes down, has ended this session, cannot talk to it, or has too many of them at this moment, in all or
+        // of this account (1226). Or it was asked to commit and failed (1180) or was interrupted (1317), as a node of a
+        // cluster does that has just lost the others: they may have got the change.
+        1040 | 1053 | 1077 | 1080 | 1158..=1161 | 1180 | 1203 | 1226 | 1317 | 1927 | 3169 | 4031 => {
             Failure::disconnected(text)
         }
-        1142 | 1290 | 1792 | 1836 => Failure::Unavailable(format!(
-            "it is read-only ({text}); name its primary, or let this account write"
-        )),
+        // By an account that may only read.
+        1142 => Failure::Unavailable(read_only(&text)),
+        // By a primary that was made a replica and keeps its sessions, as before a planned switchover.
+        1290 | 1792 | 1836 => Failure::ReadOnly(read_only(&text)),
         // Among them a node of a cluster that is without the others, or has not caught up with them (1047).
         1021 | 1037 | 1041 | 1047 | 1114 => Failure::Unavailable(text),
         _ => Failure::Broken(text),
     }
+}
+
+fn read_only(text: &str) -> String {
+    format!("it is read-only ({text}); name its primary, or let this account write")
 }
 
 /// The text ends with `for key 'entities_name'`, on MySQL with the table in front of the key; what stands before is

@@ -3,7 +3,7 @@
 //! `FOR KEY SHARE` conflicts with a drop and a rename, which change key columns, and not with a parent's own alter.
 //! That is safe only because `tombstone` and `name` are in full, non-partial unique keys.
 
-use sqlx::postgres::PgDatabaseError;
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 use super::{Dialect, Placeholder};
 use crate::failure::{Clash, Failure};
@@ -25,8 +25,19 @@ pub(crate) static POSTGRES: Dialect = Dialect {
                     WHERE datname = current_database() AND wait_event_type = 'Lock'",
 };
 
-/// Which rule an error of the server stands for.
+/// Which rule an error of the server stands for. A session that hears a fatal one is ended, whatever the reason: a bound for
+/// transactions (25P04), a database that is dropped (57P04), and those that later versions may add.
 pub(crate) fn classify(error: &sqlx::Error) -> Failure {
+    let database = error.as_database_error();
+    let server = database.and_then(|database| database.try_downcast_ref::<PgDatabaseError>());
+    match server.map(PgDatabaseError::severity) {
+        Some(PgSeverity::Fatal | PgSeverity::Panic) => Failure::disconnected(error.to_string()),
+        _ => classify_refusal(error),
+    }
+}
+
+/// The same for one that may be the answer to a connection, which is always fatal: who has no right to it is told so.
+pub(crate) fn classify_refusal(error: &sqlx::Error) -> Failure {
     let sqlx::Error::Database(database) = error else {
         return super::classify_driver(error);
     };
@@ -40,7 +51,7 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         "40001" => Failure::transient("serialization", text),
         "40P01" => Failure::transient("deadlock", text),
         "55P03" => Failure::transient("lock_timeout", text),
-        "57014" => Failure::transient("statement_timeout", text),
+        "57014" => Failure::interrupted(text),
         // The server goes down, comes up, has ended this session, or has too many of them at this moment.
         "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" => Failure::disconnected(text),
         "25006" => Failure::ReadOnly(format!(
@@ -50,6 +61,8 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
             "{text}; is there a pooler in transaction mode? it must pool sessions"
         )),
         code if code.starts_with("08") => Failure::disconnected(text),
+        // It cannot read or write its files.
+        "58030" => Failure::Unavailable(text),
         code if code.starts_with("53") => Failure::Unavailable(text),
         _ => Failure::Broken(text),
     }

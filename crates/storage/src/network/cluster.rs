@@ -253,7 +253,10 @@ impl Cluster {
                 };
             }
             Ok(Err(
-                Failure::Disconnected(reason) | Failure::Transient(reason) | Failure::Unavailable(reason),
+                Failure::Disconnected(reason)
+                | Failure::Transient(reason)
+                | Failure::Interrupted(reason)
+                | Failure::Unavailable(reason),
             )) => Said::Silent(reason),
             Ok(Err(Failure::Refused(reason) | Failure::Broken(reason))) => Said::Refused(reason),
             Ok(Err(failure)) => Said::Refused(format!("{failure:?}")),

@@ -110,7 +110,7 @@ pub(super) async fn connect_postgres(
     let connection = connect
         .connect()
         .await
-        .map_err(|error| refused(&error, postgres::classify))?;
+        .map_err(|error| refused(&error, postgres::classify_refusal))?;
     let mut session = Postgres {
         connection,
         frame: &POSTGRES_FRAME,

@@ -7,6 +7,8 @@
 mod claim;
 mod cluster;
 mod connection;
+#[cfg(test)]
+pub(crate) mod fake;
 mod frame;
 mod hosts;
 mod options;
@@ -190,7 +192,9 @@ async fn commit<W: Work>(
     }
     match lease.control(frame.commit).await {
         Ok(()) => {}
-        Err(Failure::Disconnected(detail)) => {
+        // What the database gave up may have been committed by then. The lease closes the connection either way. A deadlock
+        // or a lost certification is another matter: then nothing was.
+        Err(Failure::Disconnected(detail) | Failure::Interrupted(detail)) => {
             say_unknown(W::NAME, &detail);
             return Ok(Written::Unknown(output));
         }
@@ -231,7 +235,7 @@ fn say_unknown(transaction: &'static str, detail: &str) {
 /// A begin waits for nobody's rows. A node of a cluster says "lock wait timeout" where it cannot catch up with the others.
 fn not_begun(failure: Failure) -> Failure {
     match failure {
-        Failure::Transient(detail) => {
+        Failure::Transient(detail) | Failure::Interrupted(detail) => {
             Failure::Unavailable(format!("it has not caught up with its cluster: {detail}"))
         }
         other => other,

@@ -63,8 +63,26 @@ pub(crate) fn parse(options: &StoreOptions) -> Result<Option<NetworkOptions>> {
         connector,
         connections_max: options.connections_max,
         acquire_ms_max: options.acquire_ms_max,
-        wait_ms_max: options.operation_ms_max,
-        silent_ms_max: options.operation_ms_max / 2,
+        // Servers take 0 for no bound at all.
+        wait_ms_max: options.operation_ms_max.max(1),
+        silent_ms_max: (options.operation_ms_max / 2).max(1),
         idle_max: Duration::from_secs(20),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_bound_is_so_short_that_there_is_none() {
+        for operation_ms_max in [0, 1] {
+            let options = StoreOptions {
+                operation_ms_max,
+                ..StoreOptions::new("postgres://nobody@localhost/none")
+            };
+            let parsed = parse(&options).unwrap().unwrap();
+            assert_eq!((parsed.wait_ms_max, parsed.silent_ms_max), (1, 1));
+        }
+    }
 }

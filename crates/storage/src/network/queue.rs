@@ -82,15 +82,20 @@ impl Queue {
     /// server is no longer the primary.
     fn pop(&self, term: u64) -> Option<(Box<dyn Connection>, u64)> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let freshest = idle.pop()?;
-        if freshest.since.elapsed() < self.options.idle_max && freshest.term == term {
-            return Some((freshest.connection, term));
+        while let Some(freshest) = idle.pop() {
+            if freshest.since.elapsed() >= self.options.idle_max {
+                // Those below have been idle for longer still.
+                idle.clear();
+            } else if freshest.term == term {
+                return Some((freshest.connection, term));
+            }
         }
-        idle.clear();
         None
     }
 
-    /// Closes what is idle: one of its sessions was found to be of no use, and they are of one age.
+    /// Closes what is idle: one of its sessions was found to be of no use, and they are of one age. After a restart of the
+    /// server all are dead, and whoever runs again must not find the next of them. Where it was one alone, new ones for the
+    /// others cost little.
     fn close_idle(&self) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -108,7 +113,9 @@ impl Queue {
                 Err(_) => Failure::Disconnected("it did not answer in time".to_owned()),
             };
             // Nobody's rows are in the way of a connection: a node of a cluster that waits here waits for the others.
-            let (Failure::Disconnected(detail) | Failure::Transient(detail)) = failure else {
+            let (Failure::Disconnected(detail) | Failure::Transient(detail) | Failure::Interrupted(detail)) =
+                failure
+            else {
                 return Err(failure);
             };
             if Instant::now() + RECONNECT_WAIT >= deadline {
@@ -172,13 +179,9 @@ impl Lease<'_> {
 
     /// Closes a connection that is of no use any more.
     fn settle<T>(&mut self, answer: Result<T, Failure>) -> Result<T, Failure> {
-        match answer {
-            Err(Failure::Disconnected(_)) => self.connection = None,
-            Err(Failure::ReadOnly(_)) => {
-                self.connection = None;
-                self.queue.close_idle();
-            }
-            _ => {}
+        if let Err(Failure::Disconnected(_) | Failure::ReadOnly(_)) = answer {
+            self.connection = None;
+            self.queue.close_idle();
         }
         answer
     }
@@ -241,5 +244,42 @@ async fn keep_watching(options: &NetworkOptions) -> Infallible {
     loop {
         tokio::time::sleep(cluster::WATCH_EVERY).await;
         cluster.keep_watch(options).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::fake::Fake;
+    use crate::network::parse;
+    use crate::open::StoreOptions;
+
+    fn queue(idle: &[(u64, u64)]) -> Queue {
+        let options = StoreOptions::new("postgres://nobody@localhost/none");
+        let queue = Queue::new(parse(&options).unwrap().unwrap());
+        for (term, idle_secs) in idle {
+            queue.idle.lock().unwrap().push(Idle {
+                connection: Box::new(Fake::default()),
+                term: *term,
+                since: Instant::now() - Duration::from_secs(*idle_secs),
+            });
+        }
+        queue
+    }
+
+    #[test]
+    fn what_an_ended_term_has_left_is_closed_and_nothing_else() {
+        let queue = queue(&[(2, 2), (2, 1), (1, 0), (1, 0)]);
+        assert!(queue.pop(2).is_some());
+        assert!(queue.pop(2).is_some());
+        assert!(queue.pop(2).is_none());
+    }
+
+    #[test]
+    fn what_was_idle_for_too_long_is_closed_with_all_that_was_idle_for_longer() {
+        let queue = queue(&[(1, 60), (1, 40), (1, 0)]);
+        assert!(queue.pop(1).is_some());
+        assert!(queue.pop(1).is_none());
+        assert!(queue.idle.lock().unwrap().is_empty());
     }
 }

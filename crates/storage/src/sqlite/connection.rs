@@ -106,7 +106,7 @@ impl SqliteSession {
         })
     }
 
-    /// Begins a write during which other processes do not even read (migrations).
+    /// Begins a write that is the only one (migrations). In WAL mode others go on reading what was there before.
     pub(crate) fn begin_exclusive(&mut self) -> Result<(), Failure> {
         self.control("BEGIN EXCLUSIVE")
     }

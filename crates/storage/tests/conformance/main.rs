@@ -18,6 +18,7 @@ mod idempotency;
 mod model;
 mod network;
 mod opening;
+mod outage;
 mod plans;
 mod pooler;
 mod proxy;
@@ -41,8 +42,14 @@ fn main() {
         .into_iter()
         .flat_map(|backend| {
             let of_servers: &[_] = match (backend.is_server(), backend.has_pooler()) {
-                (true, true) => &[network::TESTS, opening::TESTS, plans::TESTS, pooler::TESTS],
-                (true, false) => &[network::TESTS, opening::TESTS, plans::TESTS],
+                (true, true) => &[
+                    network::TESTS,
+                    opening::TESTS,
+                    outage::TESTS,
+                    plans::TESTS,
+                    pooler::TESTS,
+                ],
+                (true, false) => &[network::TESTS, opening::TESTS, outage::TESTS, plans::TESTS],
                 (false, _) => &[],
             };
             let of_hosts: &[_] = if backend.name == "postgres" {

@@ -15,7 +15,7 @@ tests! {
     a_wrong_password_or_database_is_refused_and_never_shown,
 }
 
-async fn behind_wire(bed: &Bed) -> (Store, Proxy) {
+pub(crate) async fn behind_wire(bed: &Bed) -> (Store, Proxy) {
     let (proxy, url) = bed.through_proxy().await;
     (bed.another_store(|options| options.url = url).await, proxy)
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use treeline_core::kinds::{Metalake, MetalakeChange, Schema, SchemaChange};
 use treeline_core::{Draft, EntityTag, Error, Kind, Path, Result};
-use treeline_storage::{Precondition, WriteContext};
+use treeline_storage::{DropRule, Precondition, WriteContext};
 
 use crate::harness::{Bed, context, name, tests};
 
@@ -16,6 +16,7 @@ tests! {
     a_lost_check_without_retries_is_a_conflict,
     a_pinned_version_that_moved_is_refused_and_nothing_is_written,
     any_of_several_pinned_versions_is_enough,
+    a_lost_race_refuses_only_what_the_client_did_not_pin,
     every_one_of_many_writers_of_a_row_succeeds,
     an_update_of_a_dropped_row_never_reaches_its_successor,
     an_update_of_a_renamed_row_is_not_found_of_the_old_name,
@@ -192,6 +193,46 @@ async fn any_of_several_pinned_versions_is_enough(bed: Bed) {
             .await
             .is_ok()
     );
+}
+
+/// The row is as the client wants it, though not as it was read: `If-Match: *` names every state.
+async fn a_lost_race_refuses_only_what_the_client_did_not_pin(bed: Bed) {
+    let path = bed.schema().await;
+    let read = bed.resolve(&path).await;
+    let pinned = |precondition| WriteContext {
+        precondition,
+        ..context()
+    };
+    let alter = async |precondition, key, value| {
+        let context = pinned(precondition);
+        bed.store.alter(&context, read.clone(), set(key, value)).await
+    };
+    let second = alter(Precondition::None, "q", "2").await.unwrap();
+    let third = alter(Precondition::Exists, "p", "1").await.unwrap();
+    assert_eq!(third.version, second.version.next());
+    let either = Precondition::Tags(vec![read.tag(), third.tag()]);
+    let fourth = alter(either.clone(), "r", "3").await.unwrap();
+    assert_eq!(fourth.version, third.version.next());
+    assert_eq!(bed.resolve(&path).await.entity::<Schema>().unwrap(), fourth);
+    for (key, value) in [("q", "2"), ("p", "1"), ("r", "3")] {
+        assert_eq!(fourth.payload.properties[key], value);
+    }
+    let refused = alter(either, "s", "4").await.unwrap_err();
+    let expected = Error::PreconditionFailed {
+        kind: Kind::Schema,
+        path: path.to_string(),
+        expected: None,
+        actual: Some(fourth.tag()),
+    };
+    assert_eq!(refused, expected);
+    assert!(
+        bed.store
+            .drop(&context(), bed.resolve(&path).await, DropRule::default())
+            .await
+            .unwrap()
+    );
+    let gone = alter(Precondition::Exists, "t", "5").await.unwrap_err();
+    assert!(matches!(gone, Error::NotFound { .. }), "{gone}");
 }
 
 /// 64 writers on two stores, each with a property of its own.
