@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use treeline_core::Kind;
 
 use crate::lab::{Backend, Lab};
-use crate::race::Race;
+use crate::race::{Race, Sizes};
 use crate::{
     churn, cluster, create, drops, idempotency, in_use, parent, rename, retry, storm, update, version,
 };
@@ -184,7 +184,12 @@ impl Case {
             }
         };
         // What flips thousands of times does the same in either order, so the whole sizes are for one of them.
-        let mut race = Race::new(pair, self.kind, self.swapped, lab.soak && !self.swapped);
+        let sizes = match (lab.soak && !self.swapped, lab.has_mutants()) {
+            (true, _) => Sizes::Whole,
+            (false, true) => Sizes::UntilItFails,
+            (false, false) => Sizes::Usual,
+        };
+        let mut race = Race::new(pair, self.kind, self.swapped, sizes);
         let mut told = (self.row.tell)(&mut race).await;
         if told.is_ok() {
             told = race.end().await;
