@@ -21,6 +21,17 @@ struct Switch {
     caught: Caught,
 }
 
+impl Switch {
+    /// What its report is called. A rule that has other guards on a cluster is there twice.
+    fn report(&self) -> String {
+        if self.backends == [GALERA] {
+            format!("{}-{GALERA}", self.names)
+        } else {
+            self.names.to_owned()
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Caught {
     /// At least one row fails.
@@ -218,7 +229,7 @@ fn tried(
         local_locks: bench.plan.local_locks.or(Some("off")),
         mutants: switch.names.to_owned(),
     };
-    let (table, outcome) = bench.races(switch.names, &selection)?;
+    let (table, outcome) = bench.races(&switch.report(), &selection)?;
     outcome?;
     // A server that cannot start without the rule has shown nothing of what the rule is for.
     for ending in &table.endings {
@@ -269,6 +280,12 @@ mod tests {
         assert_eq!(verdict(Caught::Yes, "", 3), "SURVIVED 3 attempts");
         assert!(verdict(Caught::No, "", 1).starts_with("no row fails"));
         assert!(verdict(Caught::No, "one", 1).starts_with("FAILED in one"));
+    }
+
+    #[test]
+    fn no_two_switches_write_one_report() {
+        let reports: BTreeSet<String> = SWITCHES.iter().map(Switch::report).collect();
+        assert_eq!(reports.len(), SWITCHES.len());
     }
 
     #[test]
