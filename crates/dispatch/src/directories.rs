@@ -98,6 +98,8 @@ impl Directories {
                 .run_some(TaskFilter::RemovalsAround(location.to_owned()))
                 .await
             {
+                #[cfg(feature = "test-hooks")]
+                treeline_storage::hooks::reach("purge.waits", name_of(location)).await?;
                 tokio::time::sleep(POLL).await;
             }
         }
@@ -197,11 +199,15 @@ impl Directories {
 /// The sync points of directory work are armed by the directory's own name, and stand in removals only.
 #[cfg(feature = "test-hooks")]
 async fn hold(point: &str, task: &Task) -> Result<()> {
-    let name = task.location.rsplit('/').next().unwrap_or_default();
     match task.kind {
-        TaskKind::RemoveTree => treeline_storage::hooks::reach(point, name).await,
+        TaskKind::RemoveTree => treeline_storage::hooks::reach(point, name_of(&task.location)).await,
         TaskKind::MakeDirectory | TaskKind::RemoveEmptyDirectory => Ok(()),
     }
+}
+
+#[cfg(feature = "test-hooks")]
+fn name_of(location: &str) -> &str {
+    location.rsplit('/').next().unwrap_or_default()
 }
 
 #[cfg(test)]
