@@ -184,6 +184,11 @@ impl Server {
         std::fs::read_to_string(&self.log).is_ok_and(|log| log.contains(text))
     }
 
+    /// Whether it has said so. A log that is no file tells nothing, and is believed.
+    fn listens(&self) -> bool {
+        !self.log.is_file() || self.has_logged("treeline listens")
+    }
+
     /// What it has logged as failures of its own; the last of them.
     pub fn log_errors(&self) -> String {
         last_lines(&self.log, |line| line.contains(" ERROR "))
@@ -205,16 +210,22 @@ impl Server {
     pub async fn wait_until_ready(&mut self) -> Result<()> {
         let begun = Instant::now();
         loop {
-            if let Ok(answer) = self.client().get("/api/health/ready").await
-                && answer.status == 200
-            {
-                return Ok(());
-            }
+            let answer = self.client().get("/api/health/ready").await;
+            let is_ready = answer.is_ok_and(|answer| answer.status == 200);
             if let Some(status) = self.child.try_wait()? {
+                let whose = if is_ready {
+                    "the port is taken, by another that answers; "
+                } else {
+                    ""
+                };
                 bail!(
-                    "the server ended before it was ready ({status}):\n{}",
+                    "{whose}the server ended before it was ready ({status}):\n{}",
                     self.log_tail()
                 );
+            }
+            // Whoever has the port may answer before this one has found it taken.
+            if is_ready && self.listens() {
+                return Ok(());
             }
             ensure!(
                 begun.elapsed() < WITHIN,
@@ -268,4 +279,31 @@ pub async fn eventually(what: &str, mut question: impl AsyncFnMut() -> Result<bo
 pub fn free_address() -> Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
     Ok(listener.local_addr()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn another_that_answers_at_the_port_is_not_taken_for_the_server() -> Result<()> {
+        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _ = stream.read(&mut [0; 1024]).await;
+                let _ = stream
+                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+                    .await;
+            }
+        });
+        let directory = tempfile::tempdir()?;
+        let (command, log) = (Command::new("true"), directory.path().join("log"));
+        let mut server = Server::begin(command, Place::Here(address), log).await?;
+        let error = server.wait_until_ready().await.unwrap_err();
+        assert!(error.to_string().contains("the port is taken"), "{error}");
+        Ok(())
+    }
 }

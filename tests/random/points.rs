@@ -13,7 +13,7 @@ use treeline_tests::{Action, eventually};
 
 use crate::fleet::{Addresses, Fleet};
 
-/// Every point that an operation comes to.
+/// Every point that ordinary requests come to. Few ever meet a removal that is somebody else's (`purge.waits`).
 const POINTS: [&str; 21] = [
     "create.resolved",
     "create.parent_locked",

@@ -25,7 +25,7 @@ pub(crate) const ROWS: &[Row] = &[
 /// A node applies what another has committed a little after that has been answered: the later, the more it is. So this is
 /// a drop of many, and B looks at once.
 async fn r_cluster_1_what_one_node_has_answered_the_other_shows(race: &mut Race) -> Result<()> {
-    for round in 0..race.size(20, 3) {
+    for round in 0..race.rounds(20, 3) {
         let schema = race.make(Kind::Schema, &format!("s{round}")).await?;
         let models: Vec<_> = (0..200)
             .map(|number| schema.child(Kind::Model, race.name(&format!("x{number}"))))

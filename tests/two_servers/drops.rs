@@ -37,8 +37,8 @@ async fn all_removals_are_done(race: &Race) -> Result<()> {
     .await
 }
 
-/// By which a directory is known to the points of its removal.
-fn file_name(directory: &Path) -> String {
+/// By which the points of its removal are known.
+fn name_of(directory: &Path) -> String {
     let name = directory.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
@@ -77,15 +77,17 @@ async fn r_drop_4_a_directory_that_is_in_use_again_is_not_removed(race: &mut Rac
     has_file(&directory)?;
 
     // The same where A has claimed the removal already: B waits for it.
-    let name = file_name(&directory);
-    let hooks = race.node(A).hooks;
-    hooks.arm("purge.claimed", &name, Action::Pause).await?;
-    let a = race.meanwhile(A, &x.drop());
-    hooks.reached("purge.claimed", &name).await?;
-    let b = race.meanwhile(B, &x.create());
-    hooks.release("purge.claimed", &name).await?;
-    dropped(&a.answers().await?, true)?;
-    b.answers().await?.ok()?;
+    std::fs::write(directory.join("file"), "of A's time again")?;
+    let name = name_of(&directory);
+    let a = race.hold(A, &x.drop().at(&name), "purge.claimed").await?;
+    let b = race.hold(B, &x.create().at(&name), "purge.waits").await?;
+    has_file(&directory)?;
+    dropped(&a.goes_on().await?, true)?;
+    b.goes_on().await?.ok()?;
+    ensure!(
+        !directory.join("file").exists(),
+        "the old tree is there after the create"
+    );
     std::fs::write(directory.join("file"), "B's again")?;
     all_removals_are_done(race).await?;
     has_file(&directory)?;
@@ -108,7 +110,7 @@ async fn r_drop_6_a_removal_goes_on_when_its_claim_has_run_out(race: &mut Race) 
     let x = race.present("x").await?;
     let directory = x.directory();
     std::fs::write(directory.join("file"), "A's")?;
-    let name = file_name(&directory);
+    let name = name_of(&directory);
     let mut doomed = race.start(A, &["--task-lease-ms", "2000"]).await?;
     let drop = x.drop().at(&name);
     let a = Held::at(&doomed, A, &drop, "purge.claimed").await?;
@@ -172,12 +174,12 @@ async fn r_drop_9_a_directory_whose_create_was_not_to_be_seen_is_there_in_the_en
             a.goes_on().await?.ok()?;
             b
         } else {
-            let going = file_name(&x.directory());
+            let going = name_of(&x.directory());
             let (at_a, at_b) = (race.node(A).hooks, race.node(B).hooks);
             at_b.arm("purge.claimed", &going, Action::Pause).await?;
             let b = race.meanwhile(B, &x.drop());
             at_b.reached("purge.claimed", &going).await?;
-            let coming = file_name(&directory);
+            let coming = name_of(&directory);
             at_a.arm("purge.waits", &coming, Action::Pause).await?;
             let a = a.leaves(race.backend).await?;
             at_a.reached("purge.waits", &coming).await?;

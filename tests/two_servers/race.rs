@@ -28,12 +28,20 @@ pub(crate) use Side::{A, B};
 static TOKENS: AtomicU32 = AtomicU32::new(1);
 static RUN: LazyLock<u32> = LazyLock::new(|| fastrand::u32(..));
 
+/// How much a row does of what it does many times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sizes {
+    Usual,
+    /// The usual sizes, but all rounds of a row that ends at the first failure: one is looked for.
+    UntilItFails,
+    Whole,
+}
+
 /// One row being told, of one kind, on one pair.
 pub(crate) struct Race {
     pub(crate) kind: Kind,
     pub(crate) backend: Backend,
-    /// Whether what flips or seeds many does so in its whole size.
-    pub(crate) whole: bool,
+    sizes: Sizes,
     pub(crate) pair: Pair,
     /// Which server is A.
     first: usize,
@@ -47,7 +55,7 @@ pub(crate) struct Race {
 }
 
 impl Race {
-    pub(crate) fn new(pair: Pair, kind: Kind, swapped: bool, whole: bool) -> Race {
+    pub(crate) fn new(pair: Pair, kind: Kind, swapped: bool, sizes: Sizes) -> Race {
         let number = TOKENS.fetch_add(1, Ordering::Relaxed);
         let provider = match kind {
             Kind::Model | Kind::ModelVersion => "model",
@@ -57,7 +65,7 @@ impl Race {
         Race {
             kind,
             backend: pair.backend,
-            whole,
+            sizes,
             pair,
             first: usize::from(swapped),
             token: format!("{:x}n{number}", *RUN),
@@ -70,7 +78,18 @@ impl Race {
 
     /// The size of something large: the row's own in a soak, the smaller one otherwise.
     pub(crate) fn size(&self, whole: usize, usual: usize) -> usize {
-        if self.whole { whole } else { usual }
+        match self.sizes {
+            Sizes::Whole => whole,
+            Sizes::Usual | Sizes::UntilItFails => usual,
+        }
+    }
+
+    /// How often to do what shows a missing rule only where it meets something, and then ends the row.
+    pub(crate) fn rounds(&self, whole: usize, usual: usize) -> usize {
+        match self.sizes {
+            Sizes::Whole | Sizes::UntilItFails => whole,
+            Sizes::Usual => usual,
+        }
     }
 
     /// A name for something of the row's kind, under a parent that is there; nothing is there under it yet.

@@ -141,10 +141,15 @@ pub(crate) async fn migrate_network(
     }
     // After an error the connection is closed, and with it go the transaction that PostgreSQL has open and the lock.
     let report = upgrade_in_time(connection.as_mut(), options, upgrade).await?;
+    // The second server finds them gone already.
     if mutant("m-liveness-key") {
-        // The second server finds the key gone already.
         let _ = connection
             .control("ALTER TABLE entities DROP CONSTRAINT entities_parent")
+            .await;
+    }
+    if mutant("m-tombstone-time") {
+        let _ = connection
+            .control("ALTER TABLE entities DROP CONSTRAINT entities_state")
             .await;
     }
     connection.control(lock.give).await?;
