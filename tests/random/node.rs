@@ -60,7 +60,7 @@ async fn is_one_short(fleet: &Fleet<'_>, name: &str) -> Result<()> {
     .await
 }
 
-/// A request that was on its way when the node lost the others may still be told to come again (409). None succeeds.
+/// A write that was on its way when the node lost the others may still be told to come again (409). None succeeds.
 async fn refuses(server: &Server) -> Result<()> {
     let mut client = server.client();
     eventually("the server says that it cannot serve", async || {

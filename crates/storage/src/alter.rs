@@ -4,9 +4,10 @@
 //! 2. A change that changes nothing writes nothing and keeps the version (INV-3).
 //! 3. Compare-and-set under the version that was read, with side rows and feed row, in one transaction (INV-4). For
 //!    another name, the parent is locked first and re-checked (P4).
-//! 4. If the check is lost: a client that has named no state but that one is refused. Else the next attempt locks the row
-//!    (with another name, its parent before it, INV-10), reads it, looks whether what the client pinned holds of it and applies the change again, all inside its
-//!    transaction, so that each attempt makes progress instead of joining a herd of losers. Attempts are bounded, and share one deadline.
+//! 4. If the check is lost: a client that has named no state but that one is refused. Else the next attempt locks the
+//!    row (with another name, its parent before it, INV-10), reads it, looks whether what the client pinned holds of it,
+//!    and applies the change again, all inside its transaction, so that each attempt makes progress instead of joining a
+//!    herd of losers. Attempts are bounded, and share one deadline.
 
 use std::sync::Arc;
 
