@@ -1,6 +1,7 @@
 //! Section 7 of the list: drops that meet, and the directories that go with filesets.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use treeline_core::Kind;
@@ -21,6 +22,7 @@ rows! {
     r_drop_7_a_directory_that_was_there_before_stays of FILESETS,
     r_drop_8_a_directory_inside_one_that_is_to_go_is_not_removed of FILESETS,
     r_drop_9_a_directory_whose_create_was_not_to_be_seen_is_there_in_the_end of FILESETS,
+    r_drop_10_a_create_and_the_removal_of_what_it_made_do_not_wait_for_each_other of FILESETS,
 }
 
 /// A server that looks for unfinished work all the time.
@@ -195,4 +197,21 @@ async fn r_drop_9_a_directory_whose_create_was_not_to_be_seen_is_there_in_the_en
         race.facts().await?.live(&y)?;
     }
     Ok(())
+}
+
+/// The removal is not begun while the directory is being made, so the create must not wait for it.
+async fn r_drop_10_a_create_and_the_removal_of_what_it_made_do_not_wait_for_each_other(
+    race: &mut Race,
+) -> Result<()> {
+    const AT_ONCE: Duration = Duration::from_secs(5);
+    let x = race.place("x").await?;
+    let a = race.hold(A, &x.create(), "create.committed").await?;
+    dropped(&race.done(B, &x.drop()).await?, true)?;
+    let released = Instant::now();
+    a.goes_on().await?.ok()?;
+    let took = released.elapsed();
+    ensure!(took < AT_ONCE, "the create took {took:?}");
+    all_removals_are_done(race).await?;
+    ensure!(!x.directory().exists(), "the directory is left over");
+    race.facts().await?.was_dropped_once(&x, BY_B)
 }

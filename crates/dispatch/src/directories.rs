@@ -110,17 +110,11 @@ impl Directories {
     }
 
     /// Sees to it that nothing is left to be removed at or around a location, by doing it or by waiting for others.
-    /// Whether there was anything. What fails here is tried again more and more seldom.
-    pub(crate) async fn finish_removals_around(&self, location: &str, deadline: Instant) -> Result<bool> {
-        let (mut waited, mut failures) = (false, 0);
-        let mut next_try = Instant::now();
+    /// What fails here is tried again more and more seldom.
+    pub(crate) async fn finish_removals_around(&self, location: &str, deadline: Instant) -> Result<()> {
+        let (mut failures, mut next_try) = (0, Instant::now());
         while self.store.removal_pending(location).await? {
-            waited = true;
-            if Instant::now() >= deadline {
-                return Err(Error::Contended {
-                    operation: "create".to_owned(),
-                });
-            }
+            give_up_after(deadline)?;
             let filter = TaskFilter::RemovalsAround(location.to_owned());
             let ran = if Instant::now() < next_try {
                 Ran::Nothing
@@ -129,18 +123,30 @@ impl Directories {
             };
             match ran {
                 Ran::Done => {}
-                Ran::Nothing => {
-                    #[cfg(feature = "test-hooks")]
-                    treeline_storage::hooks::reach("purge.waits", name_of(location)).await?;
-                    tokio::time::sleep(POLL).await;
-                }
+                Ran::Nothing => rest(location).await?,
                 Ran::Failed => {
                     failures += 1;
                     next_try = Instant::now() + retry_wait(failures);
                 }
             }
         }
-        Ok(waited)
+        Ok(())
+    }
+
+    /// Lets those removals end at or around the location of a fileset, just committed, that were claimed before anybody
+    /// could see it. One that is not claimed finds the fileset when it is, or waits until its directory is made.
+    pub(crate) async fn outlast_removals_around(&self, location: &str, deadline: Instant) -> Result<()> {
+        while self.store.removal_pending(location).await? {
+            // A claim that has run out is taken over, so that whoever had it does not begin after all.
+            self.run_some(TaskFilter::RemovalsAround(location.to_owned()))
+                .await;
+            if !self.store.removal_claimed(location).await? {
+                break;
+            }
+            give_up_after(deadline)?;
+            rest(location).await?;
+        }
+        Ok(())
     }
 
     /// Does whatever is due, whoever left it.
@@ -243,6 +249,25 @@ impl Directories {
             }
         }
     }
+}
+
+/// Ends the wait of a create past its time.
+fn give_up_after(deadline: Instant) -> Result<()> {
+    if Instant::now() < deadline {
+        return Ok(());
+    }
+    Err(Error::Contended {
+        operation: "create".to_owned(),
+    })
+}
+
+/// Somebody else removes a tree that a create at this location waits for.
+async fn rest(location: &str) -> Result<()> {
+    #[cfg(feature = "test-hooks")]
+    treeline_storage::hooks::reach("purge.waits", name_of(location)).await?;
+    let _ = location;
+    tokio::time::sleep(POLL).await;
+    Ok(())
 }
 
 /// The sync points of directory work are armed by the directory's own name, and stand in removals only.

@@ -6,7 +6,7 @@ use tokio::time::{Duration, Instant};
 use treeline_connectors::{FileStat, Stat};
 use treeline_core::kinds::{Catalog, Fileset, FilesetType, Schema};
 use treeline_core::{Entity, Error, Kind, NewEntity, Path, Properties, Result};
-use treeline_storage::{CreatedWithLocations, NewLocation, WriteContext};
+use treeline_storage::{CreatedWithLocations, NewLocation, Task, WriteContext};
 
 use crate::dispatcher::{Dispatcher, require_managed};
 use crate::{guard, locations};
@@ -94,13 +94,10 @@ impl Dispatcher {
                     });
                 }
                 CreatedWithLocations::Done(entity, tasks) => {
-                    let places = entity.payload.locations.values();
-                    let kept = self.keep_from_removals(places, left_alone, deadline).await;
-                    let made = match kept {
-                        Ok(()) => self.directories.make(tasks).await,
-                        Err(error) => Err(error),
-                    };
-                    return match made {
+                    return match self
+                        .take_places(&entity.payload, tasks, left_alone, deadline)
+                        .await
+                    {
                         Ok(()) => Ok(entity),
                         Err(error) => {
                             self.undo_create(context, path, &entity).await;
@@ -211,24 +208,25 @@ impl Dispatcher {
         Ok(planned)
     }
 
-    /// Lets a removal end that was claimed before this create had committed, when nobody could see its locations. One that
-    /// is claimed from now on does. What was found there and adopted may have gone with it, and is made again.
-    async fn keep_from_removals(
+    /// Sees to it that the directories of a fileset are there which was committed just now. A removal around them that was
+    /// claimed before could not see the fileset, and may have taken what was found there and adopted.
+    async fn take_places(
         &self,
-        places: impl Iterator<Item = &String>,
+        fileset: &Fileset,
+        tasks: Vec<Task>,
         left_alone: bool,
         deadline: Instant,
     ) -> Result<()> {
-        for location in places {
-            let waited = self
-                .directories
-                .finish_removals_around(location, deadline)
+        for location in fileset.locations.values() {
+            self.directories
+                .outlast_removals_around(location, deadline)
                 .await?;
-            if waited && !left_alone {
+            let is_adopted = !tasks.iter().any(|task| task.location == *location);
+            if is_adopted && !left_alone {
                 self.directories.require(location).await?;
             }
         }
-        Ok(())
+        self.directories.make(tasks).await
     }
 
     /// A create whose directory cannot be made is no create. Its key is forgotten first, or a repeat would be told of

@@ -14,13 +14,20 @@ use crate::transaction::{Reading, Transaction, Work};
 impl Store {
     /// Whether the tree of a dropped fileset at, above or below this location is still to be removed.
     pub async fn removal_pending(&self, location: &str) -> Result<bool> {
-        self.read(
-            Reading::Point,
-            RemovalPending {
-                location: location.to_owned(),
-            },
-        )
-        .await
+        let pending = RemovalPending {
+            location: location.to_owned(),
+            claimed: false,
+        };
+        self.read(Reading::Point, pending).await
+    }
+
+    /// The same of those that somebody has claimed, and so may have begun with.
+    pub async fn removal_claimed(&self, location: &str) -> Result<bool> {
+        let claimed = RemovalPending {
+            location: location.to_owned(),
+            claimed: true,
+        };
+        self.read(Reading::Point, claimed).await
     }
 
     /// Whether a live fileset keeps files at or below this location.

@@ -211,6 +211,8 @@ async fn find_removals_around(
 /// Looks for removals around a location.
 pub(crate) struct RemovalPending {
     pub(crate) location: String,
+    /// Only those that somebody has claimed.
+    pub(crate) claimed: bool,
 }
 
 #[async_trait]
@@ -219,7 +221,15 @@ impl Work for RemovalPending {
     const NAME: &'static str = "removal_pending";
 
     async fn run(&self, transaction: &mut Transaction<'_>) -> Result<bool, Failure> {
-        removal_overlaps(transaction, &self.location).await
+        if !self.claimed {
+            return removal_overlaps(transaction, &self.location).await;
+        }
+        for row in find_removals_around(transaction, &self.location).await? {
+            if row.int(6)? == 1 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -15,9 +15,10 @@ statements! {
     FIND_CAUSED = "find_caused_tasks", "
         SELECT id, kind, entity_id, cause_id, location, attempts FROM reconcile_tasks
         WHERE cause_id = ? AND claimed_until < {statement_ms} ORDER BY id LIMIT ?";
-    /// Removals of a tree at a place, below it, or at one of the places above it.
+    /// Removals of a tree at a place, below it, or at one of the places above it, and whether each is claimed now.
     FIND_REMOVALS_OVERLAPPING = "find_removals_overlapping", "
-        SELECT id, kind, entity_id, cause_id, location, attempts FROM reconcile_tasks
+        SELECT id, kind, entity_id, cause_id, location, attempts, CASE WHEN claimed_until >= {now_ms} THEN 1 ELSE 0 END
+        FROM reconcile_tasks
         WHERE kind = 'remove_tree' AND (location = ? OR (location >= ? AND location < ?) OR location IN ({places}))
         ORDER BY id LIMIT 64";
     /// Whether a tree at or below a place is still to be removed.
