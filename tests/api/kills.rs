@@ -17,7 +17,7 @@ const KILLS: usize = 50;
 const WRITERS: usize = 8;
 const IN_FLIGHT_MIN: usize = 6;
 /// Of all kills together: some of the requests are answered between the look and the kill.
-const CUT_MIN: usize = KILLS * IN_FLIGHT_MIN / 2;
+const CUT_MIN: usize = KILLS * IN_FLIGHT_MIN / 4;
 const ACKNOWLEDGED_MIN: usize = 20;
 
 /// What the writers and the killer share.
