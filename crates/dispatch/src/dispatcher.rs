@@ -272,6 +272,10 @@ impl Dispatcher {
             Err(error) => error,
             settled => return settled,
         };
+        #[cfg(feature = "test-hooks")]
+        if treeline_storage::hooks::mutant("m-idempotency-refused") {
+            return Err(refused);
+        }
         match recall().await {
             Ok(Some(answered)) => Ok(answered),
             Ok(None) | Err(_) => Err(refused),

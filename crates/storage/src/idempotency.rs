@@ -4,6 +4,8 @@
 //! 2. The key is the first insert of the change's own transaction. Another request under the same key waits there for
 //!    this one, and then finds the key taken.
 //! 3. The outcome is the last statement of the same transaction: a key without an outcome is never seen by others.
+//!
+//! Whoever carries out requests asks the key once more where one is refused, which stands behind 2.
 
 use async_trait::async_trait;
 use treeline_core::{Error, Version};

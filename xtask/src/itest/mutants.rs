@@ -109,8 +109,22 @@ const SWITCHES: &[Switch] = &[
     switch("m-deadlock-budget", SERVERS, "R-CREATE-8 R-RETRY-2"),
     switch("m-purge-claim", &BACKENDS, "R-DROP-4 R-DROP-8"),
     switch("m-adopted", &BACKENDS, "R-DROP-7"),
-    switch("m-idempotency-first", &BACKENDS, "R-IDEM-1 R-IDEM-2 R-CHURN-2"),
-    switch("m-idempotency-tx", &BACKENDS, "R-IDEM-1 R-IDEM-2"),
+    Switch {
+        names: "m-idempotency-first",
+        backends: &BACKENDS,
+        rows: "R-IDEM-1 R-IDEM-2",
+        caught: Caught::No,
+    },
+    switch(
+        "m-idempotency-first,m-idempotency-refused",
+        &BACKENDS,
+        "R-IDEM-1 R-IDEM-2 R-CHURN-2",
+    ),
+    switch(
+        "m-idempotency-tx,m-idempotency-refused",
+        &BACKENDS,
+        "R-IDEM-1 R-IDEM-2",
+    ),
     switch("m-feed-tx", SERVERS, "R-CREATE-3 R-PARENT-6"),
     switch("m-blind-retry", SERVERS, "R-RETRY-1"),
     switch("m-tombstone-time", &BACKENDS, "R-DROP-2 R-CHURN-8"),
@@ -160,7 +174,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
                 survivors.push(format!("{} on {}", switch.names, ending.backend));
             }
             let verdict = ending.verdict(switch.caught);
-            lines.push(format!("{:<38}{:<10}{verdict}", switch.names, ending.backend));
+            lines.push(format!("{:<42}{:<10}{verdict}", switch.names, ending.backend));
         }
     }
     println!("\n{}", lines.join("\n"));
