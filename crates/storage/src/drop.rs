@@ -93,9 +93,12 @@ impl Work for Drop {
             names,
         };
         let mut levels = vec![vec![top]];
-        while let Some(below) = self
-            .lock_below(transaction, levels.last().map_or(&[], Vec::as_slice))
-            .await?
+        // A plain drop does not look again: a child that another node of a cluster has committed since the first look would
+        // be taken along. The key refuses it instead (INV-1).
+        while self.rule.cascade
+            && let Some(below) = self
+                .lock_below(transaction, levels.last().map_or(&[], Vec::as_slice))
+                .await?
         {
             levels.push(below);
         }
