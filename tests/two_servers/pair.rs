@@ -52,6 +52,13 @@ impl Node {
         bed.start_held(point, &Node::arguments(bed, number, &[])).await
     }
 
+    /// Lets it go on, and waits until it can be used.
+    async fn let_go((mut server, hooks): (Server, Hooks), point: &str) -> Result<Node> {
+        hooks.release(point, Hooks::ANY_NAME).await?;
+        server.wait_until_ready().await?;
+        Node::of(server, hooks).await
+    }
+
     fn arguments<'a>(bed: &'a Bed, number: usize, arguments: &[&'a str]) -> Vec<&'a str> {
         let mut all = Vec::new();
         if !arguments.contains(&"--database") {
@@ -65,9 +72,8 @@ impl Node {
         all
     }
 
-    /// Waits until a server that was started can be used.
+    /// Waits until a server that serves can be used.
     async fn of(mut server: Server, hooks: Hooks) -> Result<Node> {
-        server.wait_until_ready().await?;
         server.hush();
         let node = Node { server, hooks };
         // Every server sweeps once as it starts, and would take the work of a row for what another has left.
@@ -96,12 +102,10 @@ impl Pair {
 
     /// The same in a set order: the first server is about to make the tables, the second comes and has to wait for it.
     pub(crate) async fn start_in_turn(bed: Bed, backend: Backend) -> Result<Pair> {
-        let (first, first_hooks) = Node::start_held(&bed, 0, "migrate.begun").await?;
-        let (second, second_hooks) = Node::start_held(&bed, 1, "migrate.waits").await?;
-        first_hooks.release("migrate.begun", Hooks::ANY_NAME).await?;
-        let first = Node::of(first, first_hooks).await?;
-        second_hooks.release("migrate.waits", Hooks::ANY_NAME).await?;
-        let second = Node::of(second, second_hooks).await?;
+        let first = Node::start_held(&bed, 0, "migrate.begun").await?;
+        let second = Node::start_held(&bed, 1, "migrate.waits").await?;
+        let first = Node::let_go(first, "migrate.begun").await?;
+        let second = Node::let_go(second, "migrate.waits").await?;
         Ok(Pair::of(bed, backend, [first, second]))
     }
 

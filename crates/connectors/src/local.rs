@@ -112,10 +112,18 @@ impl LocationStore for LocalFiles {
 }
 
 fn stat(location: &str, path: &Path) -> Result<Stat> {
+    Ok(match look(location, path)? {
+        Some(found) if found.is_dir() => Stat::Directory,
+        Some(_) => Stat::File,
+        None => Stat::Absent,
+    })
+}
+
+/// What is there, itself and not what it may lead to; nothing is no error.
+fn look(location: &str, path: &Path) -> Result<Option<Metadata>> {
     match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_dir() => Ok(Stat::Directory),
-        Ok(_) => Ok(Stat::File),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Stat::Absent),
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(explain("look at", location, &error)),
     }
 }
@@ -170,12 +178,10 @@ fn remove_tree(location: &str, path: &Path, mut begun: Option<Identity>) -> Resu
     let mut attempt = 0;
     loop {
         attempt += 1;
-        let found = match path.symlink_metadata() {
-            Ok(metadata) if metadata.is_dir() => Identity::of(&metadata),
-            Ok(_) => return Ok(()),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(explain("look at", location, &error)),
+        let Some(found) = look(location, path)?.filter(Metadata::is_dir) else {
+            return Ok(());
         };
+        let found = Identity::of(&found);
         if *begun.get_or_insert(found) != found {
             return Ok(());
         }

@@ -252,7 +252,7 @@ impl Directories {
 }
 
 /// Ends the wait of a create past its time.
-fn give_up_after(deadline: Instant) -> Result<()> {
+pub(crate) fn give_up_after(deadline: Instant) -> Result<()> {
     if Instant::now() < deadline {
         return Ok(());
     }

@@ -8,6 +8,7 @@ use treeline_core::kinds::{Catalog, Fileset, FilesetType, Schema};
 use treeline_core::{Entity, Error, Kind, NewEntity, Path, Properties, Result};
 use treeline_storage::{CreatedWithLocations, NewLocation, Task, WriteContext};
 
+use crate::directories::give_up_after;
 use crate::dispatcher::{Dispatcher, require_managed};
 use crate::{guard, locations};
 
@@ -87,12 +88,7 @@ impl Dispatcher {
             // The directories come after the turn.
             drop(turn);
             match created? {
-                CreatedWithLocations::Blocked if Instant::now() < deadline => {}
-                CreatedWithLocations::Blocked => {
-                    return Err(Error::Contended {
-                        operation: "create".to_owned(),
-                    });
-                }
+                CreatedWithLocations::Blocked => give_up_after(deadline)?,
                 CreatedWithLocations::Done(entity, tasks) => {
                     return match self
                         .take_places(&entity.payload, tasks, left_alone, deadline)

@@ -5,7 +5,7 @@
 
 use axum::extract::State;
 use axum::http::HeaderMap;
-use treeline_core::{Error, Missing, Path, Result};
+use treeline_core::{Entity, Error, Missing, Path, Result};
 use treeline_dispatch::DropMode;
 
 use crate::app::App;
@@ -96,19 +96,26 @@ pub(crate) async fn alter<W: Wire>(
 
 /// Applies these changes to what is at this path.
 async fn alter_at<W: Wire>(app: &App, path: Path, write: Write, body: Updates<W::Update>) -> Answer {
-    let asked = Asked::entity(W::KIND);
-    let changes = changes::<W>(body).map_err(|error| asked.refuse(error))?;
     let dispatcher = app.dispatcher().clone();
-    let altered = async move { dispatcher.alter::<W>(&write.context, &path, changes).await };
+    answer_alter::<W, _>(app, body, |changes| async move {
+        dispatcher.alter::<W>(&write.context, &path, changes).await
+    })
+    .await
+}
+
+/// Carries the changes of a body through, and shows what has become of the entity.
+pub(crate) async fn answer_alter<W: Wire, F: Future<Output = Result<Entity<W>>> + Send + 'static>(
+    app: &App,
+    body: Updates<W::Update>,
+    alter: impl FnOnce(Vec<W::Change>) -> F,
+) -> Answer {
+    let asked = Asked::entity(W::KIND);
+    let changes: Result<Vec<_>> = body.updates.into_iter().map(W::change).collect();
+    let altered = alter(changes.map_err(|error| asked.refuse(error))?);
     Ok(envelope::entity(
         &app.write(asked, altered).await?,
         Moment::Written,
     ))
-}
-
-/// What the body of an update asks for.
-pub(crate) fn changes<W: Wire>(body: Updates<W::Update>) -> Result<Vec<W::Change>> {
-    body.updates.into_iter().map(W::change).collect()
 }
 
 /// `PATCH` on an entity: turns it on or off.

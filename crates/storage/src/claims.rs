@@ -14,20 +14,20 @@ use crate::transaction::{Reading, Transaction, Work};
 impl Store {
     /// Whether the tree of a dropped fileset at, above or below this location is still to be removed.
     pub async fn removal_pending(&self, location: &str) -> Result<bool> {
-        let pending = RemovalPending {
-            location: location.to_owned(),
-            claimed: false,
-        };
-        self.read(Reading::Point, pending).await
+        self.finds_removal(location, false).await
     }
 
     /// The same of those that somebody has claimed, and so may have begun with.
     pub async fn removal_claimed(&self, location: &str) -> Result<bool> {
-        let claimed = RemovalPending {
+        self.finds_removal(location, true).await
+    }
+
+    async fn finds_removal(&self, location: &str, claimed: bool) -> Result<bool> {
+        let pending = RemovalPending {
             location: location.to_owned(),
-            claimed: true,
+            claimed,
         };
-        self.read(Reading::Point, claimed).await
+        self.read(Reading::Point, pending).await
     }
 
     /// Whether a live fileset keeps files at or below this location.

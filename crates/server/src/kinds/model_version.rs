@@ -15,7 +15,7 @@ use treeline_core::kinds::{ModelVersion, ModelVersionChange, UNNAMED};
 use treeline_core::{Alias, Entity, Error, Kind, Name, Path, Result};
 
 use crate::app::App;
-use crate::entity_routes::{answer_drop, changes, load_at};
+use crate::entity_routes::{answer_alter, answer_drop, load_at};
 use crate::envelope::{self, Answer, Each};
 use crate::error::{Asked, Refusal};
 use crate::extract::{Json, Query, Segments, Write};
@@ -266,18 +266,13 @@ pub(crate) async fn alter_by_alias(
     Json(body): Json<Updates<ModelVersionUpdate>>,
 ) -> Answer {
     let (model, alias) = aliased(&at).map_err(refuse)?;
-    let changes = changes::<ModelVersion>(body).map_err(refuse)?;
     let dispatcher = app.dispatcher().clone();
-    let altered = async move {
+    answer_alter::<ModelVersion, _>(&app, body, |changes| async move {
         dispatcher
             .alter_by_alias(&write.context, &model, &alias, changes)
             .await
-    };
-    let asked = Asked::entity(Kind::ModelVersion);
-    Ok(envelope::entity(
-        &app.write(asked, altered).await?,
-        Moment::Written,
-    ))
+    })
+    .await
 }
 
 /// `DELETE …/models/{model}/aliases/{alias}`: drops the version, not the alias.
