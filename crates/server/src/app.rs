@@ -11,6 +11,7 @@ use treeline_core::{Error, Result};
 use treeline_dispatch::Dispatcher;
 
 use crate::error::{Asked, Refusal};
+use crate::held::Held;
 use crate::metrics::HttpMetrics;
 
 /// The server's state, shared by all requests. Cheap to clone.
@@ -20,8 +21,8 @@ pub struct App(Arc<Shared>);
 struct Shared {
     dispatcher: Dispatcher,
     limits: Limits,
-    turns: Semaphore,
-    bodies: Semaphore,
+    turns: Arc<Semaphore>,
+    bodies: Arc<Semaphore>,
     writes: TaskTracker,
     metrics: HttpMetrics,
 }
@@ -62,8 +63,8 @@ impl App {
         App(Arc::new(Shared {
             dispatcher,
             limits,
-            turns: Semaphore::new(limits.requests_max),
-            bodies: Semaphore::new(limits.bodies_bytes_max),
+            turns: Arc::new(Semaphore::new(limits.requests_max)),
+            bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max)),
             writes: TaskTracker::new(),
             metrics: HttpMetrics::new(),
         }))
@@ -84,12 +85,12 @@ impl App {
         self.0.limits
     }
 
-    pub(crate) fn turns(&self) -> &Semaphore {
+    pub(crate) fn turns(&self) -> &Arc<Semaphore> {
         &self.0.turns
     }
 
     /// A permit for each byte of a body that may still be taken in.
-    pub(crate) fn bodies(&self) -> &Semaphore {
+    pub(crate) fn bodies(&self) -> &Arc<Semaphore> {
         &self.0.bodies
     }
 
@@ -109,11 +110,18 @@ impl App {
     /// Runs a write to its end, whether or not the client waits for it.
     ///
     /// A handler is dropped when its connection ends or its time is up. An operation of several steps (a row, then a
-    /// directory) must not stop between them, so it has a task of its own, which a shutdown waits for.
+    /// directory) must not stop between them, so it has a task of its own, which a shutdown waits for, and which keeps what
+    /// the request holds of the server.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         operation: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
+        let held = Held::current();
+        let operation = async move {
+            let outcome = operation.await;
+            drop(held);
+            outcome
+        };
         match self.0.writes.spawn(operation.in_current_span()).await {
             Ok(outcome) => outcome,
             Err(error) => Err(Error::internal(format!("a write ended in a panic: {error}"))),

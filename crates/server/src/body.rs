@@ -5,27 +5,28 @@
 //! requests than have turns may be reading, and what bounds their bytes is not their number: every piece takes its room
 //! as it arrives, and where there is none the request is refused instead of waiting with what it has.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, EXPECT};
 use http_body_util::BodyExt;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::app::{App, Limits};
 use crate::error::Refusal;
 
 /// Room among the bytes of all bodies, given back when it is dropped.
 #[derive(Default)]
-pub(crate) struct Room<'a>(Option<SemaphorePermit<'a>>);
+pub(crate) struct Room(Option<OwnedSemaphorePermit>);
 
-impl<'a> Room<'a> {
+impl Room {
     /// Takes room for so many bytes more, if there is any.
-    fn grow(&mut self, bodies: &'a Semaphore, bytes: usize) -> Result<(), Refusal> {
+    fn grow(&mut self, bodies: &Arc<Semaphore>, bytes: usize) -> Result<(), Refusal> {
         let taken = u32::try_from(bytes)
             .ok()
-            .and_then(|bytes| bodies.try_acquire_many(bytes).ok())
+            .and_then(|bytes| Arc::clone(bodies).try_acquire_many_owned(bytes).ok())
             .ok_or_else(|| {
                 Refusal::timed_out("the server has no room for another body now; send the request again")
             })?;
@@ -38,11 +39,11 @@ impl<'a> Room<'a> {
 }
 
 /// Reads a body within the limits of size, time and memory. The room is to be kept for as long as the bytes are.
-pub(crate) async fn read_within<'a>(
-    app: &'a App,
+pub(crate) async fn read_within(
+    app: &App,
     headers: &HeaderMap,
     body: Body,
-) -> Result<(Bytes, Room<'a>), Refusal> {
+) -> Result<(Bytes, Room), Refusal> {
     let Limits {
         body_bytes_max,
         body_read_max,
@@ -55,12 +56,12 @@ pub(crate) async fn read_within<'a>(
 }
 
 /// Reads a body up to the limit.
-async fn read<'a>(
-    bodies: &'a Semaphore,
+async fn read(
+    bodies: &Arc<Semaphore>,
     headers: &HeaderMap,
     mut body: Body,
     bytes_max: usize,
-) -> Result<(Bytes, Room<'a>), Refusal> {
+) -> Result<(Bytes, Room), Refusal> {
     let read = if declared_length(headers).is_some_and(|length| length > bytes_max as u64) {
         Err(Refusal::too_large(bytes_max))
     } else {
@@ -72,11 +73,11 @@ async fn read<'a>(
     read
 }
 
-async fn read_frames<'a>(
-    bodies: &'a Semaphore,
+async fn read_frames(
+    bodies: &Arc<Semaphore>,
     body: &mut Body,
     bytes_max: usize,
-) -> Result<(Bytes, Room<'a>), Refusal> {
+) -> Result<(Bytes, Room), Refusal> {
     let (mut read, mut room) = (Vec::new(), Room::default());
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else {

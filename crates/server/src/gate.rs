@@ -12,6 +12,7 @@
 //! requests per second of an empty handler, the line a third.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
@@ -26,6 +27,7 @@ use crate::app::App;
 use crate::body::{Room, discard, read_within};
 use crate::error::Refusal;
 use crate::extract::{REQUEST_ID, decode};
+use crate::held::Held;
 use crate::{auth, idempotency, negotiate};
 
 /// Takes a request through all of the above.
@@ -82,14 +84,14 @@ fn check(request: &Request) -> Result<(), Refusal> {
 
 async fn take_turn(app: &App, request: Request, next: Next) -> Response {
     let work = async {
-        let (request, _room) = match take_body(app, request).await {
+        let (request, room) = match take_body(app, request).await {
             Ok(taken) => taken,
             Err(refusal) => return refusal.into_response(),
         };
-        let Ok(_turn) = app.turns().acquire().await else {
+        let Ok(turn) = Arc::clone(app.turns()).acquire_owned().await else {
             return Refusal::timed_out("the server is shutting down").into_response();
         };
-        AssertUnwindSafe(next.run(request))
+        AssertUnwindSafe(Held::new(turn, room).during(next.run(request)))
             .catch_unwind()
             .await
             .unwrap_or_else(|_| Refusal::internal("a handler panicked").into_response())
@@ -103,8 +105,8 @@ async fn take_turn(app: &App, request: Request, next: Next) -> Response {
         })
 }
 
-/// The request with its body in hand, and the room that the body takes until the request is answered.
-async fn take_body(app: &App, request: Request) -> Result<(Request, Room<'_>), Refusal> {
+/// The request with its body in hand, and the room that the body takes until the request is carried out.
+async fn take_body(app: &App, request: Request) -> Result<(Request, Room), Refusal> {
     let (mut parts, body) = request.into_parts();
     if parts.extensions.get::<MatchedPath>().is_none() {
         discard(&parts.headers, body, app.limits().body_bytes_max).await;

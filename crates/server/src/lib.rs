@@ -27,6 +27,7 @@ mod auth;
 mod body;
 mod conditional;
 mod extract;
+mod held;
 mod idempotency;
 mod negotiate;
 

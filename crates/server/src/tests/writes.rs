@@ -16,11 +16,19 @@ use crate::gate::gate;
 use treeline_core::{Error, Kind};
 
 /// A client sends a create and goes away at once: its handler is polled once and then dropped, as a connection does
-/// it. The write was begun by then, so it is carried through.
+/// it. The write was begun by then, so it is carried through, and holds its turn and the room of its body until it is.
 #[tokio::test]
 async fn a_write_is_carried_through_when_its_client_goes_away() {
     let bed = Bed::new().await;
-    let body = Body::from(r#"{"name":"m"}"#);
+    let free = || {
+        (
+            bed.app.turns().available_permits(),
+            bed.app.bodies().available_permits(),
+        )
+    };
+    let (turns, bytes) = free();
+    let text = r#"{"name":"m"}"#;
+    let body = Body::from(text);
     let request = Request::builder()
         .method(Method::POST)
         .uri("/api/metalakes")
@@ -33,7 +41,9 @@ async fn a_write_is_carried_through_when_its_client_goes_away() {
         answered.is_none(),
         "the write must still be going on for this to prove anything"
     );
+    assert_eq!(free(), (turns - 1, bytes - text.len()));
     bed.app.settle().await;
+    assert_eq!(free(), (turns, bytes));
     bed.get("/api/metalakes/m").await.assert(200, 0);
 }
 
