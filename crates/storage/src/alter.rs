@@ -3,11 +3,11 @@
 //! 1. The row was read before, outside any transaction; the change is applied to what was read.
 //! 2. A change that changes nothing writes nothing and keeps the version (INV-3).
 //! 3. Compare-and-set under the version that was read, with side rows and feed row, in one transaction (INV-4). For
-//!    another name, the parent is locked first and re-checked (P4).
+//!    another name (P4) or another alias, the parent is locked first and re-checked (INV-10).
 //! 4. If the check is lost: a client that has named no state but that one is refused. Else the next attempt locks the
-//!    row (with another name, its parent before it, INV-10), reads it, looks whether what the client pinned holds of it,
-//!    and applies the change again, all inside its transaction, so that each attempt makes progress instead of joining a
-//!    herd of losers. Attempts are bounded, and share one deadline.
+//!    row, reads it, looks whether what the client pinned holds of it, and applies the change again, all inside its
+//!    transaction, so that each attempt makes progress instead of joining a herd of losers. Attempts are bounded, and share
+//!    one deadline.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::context::WriteContext;
 use crate::failure::{Clash, Failure};
 use crate::feed::{self, Entry};
 use crate::hooks::{self, mutant, sync_point};
-use crate::idempotency::{self, Settled};
+use crate::idempotency;
 use crate::lock::{self, Parent};
 use crate::record::{self, Record};
 use crate::resolve::Resolved;
@@ -44,6 +44,28 @@ impl Next {
     fn changes(&self, record: &Record) -> bool {
         self.name != record.name || self.in_use != record.in_use || self.payload != record.payload
     }
+
+    /// An alias is a row below its model, whose row PostgreSQL locks for the liveness key; who drops the model has that lock
+    /// first.
+    fn hold(&self, record: &Record) -> Hold {
+        if self.name != record.name {
+            Hold::Alter
+        } else if self.aliases.attach.is_empty() || mutant("m-alias-parent") {
+            Hold::Nothing
+        } else {
+            Hold::Shared
+        }
+    }
+}
+
+/// What a change holds of its row's parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Hold {
+    Nothing,
+    /// It stays where it is.
+    Shared,
+    /// And nothing else below it gets another name (P4).
+    Alter,
 }
 
 /// Runs the attempts of one update.
@@ -66,7 +88,7 @@ pub(crate) async fn alter(
         resolved.leaf.name.as_str()
     );
     if !next.changes(&resolved.leaf) {
-        return idempotency::write(backend, context, Settled(resolved.leaf.clone())).await;
+        return idempotency::settle(backend, context, resolved.leaf.clone()).await;
     }
     let stale = next.clone();
     let first = CompareAndSet {
@@ -131,9 +153,7 @@ impl Work for CompareAndSet {
 
     async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Record, Failure> {
         let leaf = &self.resolved.leaf;
-        if self.next.name != leaf.name {
-            lock_parent(transaction, &self.resolved).await?;
-        }
+        lock_parent(transaction, &self.resolved, self.next.hold(leaf)).await?;
         set(transaction, &self.context, &self.resolved, leaf, &self.next).await
     }
 
@@ -151,7 +171,7 @@ impl Work for CompareAndSet {
             record.id.into(),
             record.version.into(),
             feed::path_text(&feed::names(self.resolved.path())).ok()?.into(),
-            self.context.request_id.as_str().into(),
+            self.context.feed_id().into(),
         ];
         let (record, next, principal) = (record.clone(), self.next.clone(), self.context.principal.clone());
         let answer = move |updated_at_ms| written(&record, &next, principal, Some(updated_at_ms));
@@ -173,7 +193,7 @@ struct LockAndSet {
     context: WriteContext,
     resolved: Arc<Resolved>,
     change: Change,
-    /// What the first attempt had computed. It says whether the parent is to be locked; the rest is for a mutant only.
+    /// What the first attempt had computed. It says how the parent is to be locked; the rest is for a mutant only.
     stale: Next,
 }
 
@@ -183,10 +203,8 @@ impl Work for LockAndSet {
     const NAME: &'static str = "update_again";
 
     async fn run(&self, transaction: &mut Transaction<'_>) -> Result<Record, Failure> {
-        let parent_is_locked = self.stale.name != self.resolved.leaf.name;
-        if parent_is_locked {
-            lock_parent(transaction, &self.resolved).await?;
-        }
+        let held = self.stale.hold(&self.resolved.leaf);
+        lock_parent(transaction, &self.resolved, held).await?;
         let record = lock::row_alter(transaction, &self.resolved).await?;
         sync_point!("update.reread", record.name.as_str());
         let path = self.resolved.path().to_string();
@@ -202,8 +220,9 @@ impl Work for LockAndSet {
             return Ok(record);
         }
         // A change may answer another name for a newer row than it did for the first.
-        if next.name != record.name && !parent_is_locked {
-            lock_parent(transaction, &self.resolved).await?;
+        let hold = next.hold(&record);
+        if hold > held {
+            lock_parent(transaction, &self.resolved, hold).await?;
         }
         set(transaction, &self.context, &self.resolved, &record, &next).await
     }
@@ -213,15 +232,25 @@ impl Work for LockAndSet {
     }
 }
 
-/// Keeps the parent of a row that gets another name where it is, and other renames below it out (P4).
-async fn lock_parent(transaction: &mut Transaction<'_>, resolved: &Resolved) -> Result<(), Failure> {
-    lock::parent_alter(transaction, &Parent::above(resolved)).await?;
-    sync_point!("rename.parents_locked", resolved.leaf.name.as_str());
+async fn lock_parent(
+    transaction: &mut Transaction<'_>,
+    resolved: &Resolved,
+    hold: Hold,
+) -> Result<(), Failure> {
+    let parent = Parent::above(resolved);
+    match hold {
+        Hold::Nothing => {}
+        Hold::Shared => drop(lock::parent_shared(transaction, &parent).await?),
+        Hold::Alter => {
+            lock::parent_alter(transaction, &parent).await?;
+            sync_point!("rename.parents_locked", resolved.leaf.name.as_str());
+        }
+    }
     Ok(())
 }
 
-/// Writes the row under the version that `record` has, or fails with [`Failure::Lost`]. For another name, the parent is
-/// locked by now.
+/// Writes the row under the version that `record` has, or fails with [`Failure::Lost`]. The parent is locked by now, where
+/// it is to be.
 async fn set(
     transaction: &mut Transaction<'_>,
     context: &WriteContext,
@@ -232,6 +261,7 @@ async fn set(
     let renames = next.name != record.name;
     let path = resolved.path().renamed(next.name.clone());
     compare_and_set(transaction, context, record, next, &path).await?;
+    sync_point!("update.row_written", record.name.as_str());
     if next.aliases != AliasChange::default() {
         let model_path = path.parent().unwrap_or_else(|| path.clone());
         side::change_aliases(

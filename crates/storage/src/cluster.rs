@@ -51,7 +51,7 @@ async fn claim_within(
         {
             Ok(_) => return Ok(()),
             // Another node's row, or another node that was committing its own.
-            Err(refused @ (Failure::Unique(_) | Failure::Transient(_) | Failure::Interrupted(_))) => refused,
+            Err(refused @ (Failure::Unique(_) | Failure::Transient(..))) => refused,
             Err(failure) => return Err(failure),
         };
         let found = connection.session().rows(&look, &[]).await?.pop();
@@ -99,6 +99,7 @@ pub(crate) async fn release(connection: &mut dyn Connection, node: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Cause;
     use crate::network::fake::Fake;
 
     /// Others that are in the way and leave no row: a stranger's lock on the table, a node that is far behind.
@@ -106,7 +107,10 @@ mod tests {
     async fn a_claim_that_is_refused_without_a_holder_waits_between_looks_and_not_for_ever() {
         const WAIT: Duration = Duration::from_millis(250);
         let mut node = Fake {
-            refuses: Some(Failure::Transient("Lock wait timeout exceeded".to_owned())),
+            refuses: Some(Failure::Transient(
+                Cause::LockTimeout,
+                "Lock wait timeout exceeded".to_owned(),
+            )),
             ..Fake::default()
         };
         let told = claim_within(&mut node, "node", WAIT).await.unwrap_err();

@@ -9,8 +9,10 @@ use crate::transaction::Proof;
 pub struct WriteContext {
     /// Who asks; goes into the audit and the feed.
     pub principal: String,
-    /// The request that this write belongs to; goes into the feed and the log.
+    /// The request that this write belongs to, as the client may have named it; goes into the feed and the log.
     pub request_id: String,
+    /// Tells it from other requests of that name. What became of an unanswered commit is read off both (ADR 0004).
+    pub nonce: u64,
     /// What must hold of the row for the write to happen at all.
     pub precondition: Precondition,
     /// The client's name for this request, if it gave one.
@@ -32,6 +34,7 @@ impl WriteContext {
         WriteContext {
             principal: principal.into(),
             request_id: request_id.into(),
+            nonce: fastrand::u64(..),
             precondition: Precondition::None,
             idempotency: None,
         }
@@ -42,8 +45,13 @@ impl WriteContext {
         Proof {
             id,
             version,
-            request_id: self.request_id.clone(),
+            feed_id: self.feed_id(),
         }
+    }
+
+    /// What the feed calls this request. No well-formed id of a client has a `#`.
+    pub(crate) fn feed_id(&self) -> String {
+        format!("{}#{:016x}", self.request_id, self.nonce)
     }
 }
 
@@ -69,6 +77,17 @@ impl Precondition {
         }
     }
 
+    /// The state that the client named; none if it named several, or all.
+    pub(crate) fn expected(&self) -> Option<EntityTag> {
+        match self {
+            Precondition::Tags(tags) => match tags.as_slice() {
+                [tag] => Some(*tag),
+                _ => None,
+            },
+            Precondition::None | Precondition::Exists => None,
+        }
+    }
+
     /// Whether it holds of this state and of no other.
     pub(crate) fn names_only(&self, state: EntityTag) -> bool {
         match self {
@@ -82,15 +101,25 @@ impl Precondition {
         match self {
             Precondition::None | Precondition::Exists => Ok(()),
             Precondition::Tags(tags) if tags.contains(&actual) => Ok(()),
-            Precondition::Tags(tags) => Err(Error::PreconditionFailed {
+            Precondition::Tags(_) => Err(Error::PreconditionFailed {
                 kind,
                 path: path.to_owned(),
-                expected: match tags.as_slice() {
-                    [tag] => Some(*tag),
-                    _ => None,
-                },
+                expected: self.expected(),
                 actual: Some(actual),
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_is_no_proof_of_another_whose_client_gave_it_the_same_request_id() {
+        let contexts = [(); 2].map(|()| WriteContext::new("anna", "trace-17"));
+        let [one, other] = contexts.map(|context| context.proof(EntityId::ROOT, Version::FIRST));
+        assert_ne!(one, other);
+        assert!(one.feed_id.starts_with("trace-17#"));
     }
 }

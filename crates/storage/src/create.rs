@@ -133,7 +133,7 @@ impl Work for Create {
             self.row.payload.as_str().into(),
             self.context.principal.as_str().into(),
             feed::path_text(&feed::names(&self.path)).ok()?.into(),
-            self.context.request_id.as_str().into(),
+            self.context.feed_id().into(),
         ];
         let (row, principal) = (self.row.clone(), self.context.principal.clone());
         let answer =
@@ -200,10 +200,10 @@ pub(crate) async fn insert(
             return Err(Failure::Answer(Error::already_exists(row.kind, path.to_string())));
         }
         // Another process made the same id; the next run of this transaction makes another.
-        Err(Failure::Unique(Clash::Id)) => return Err(Failure::Transient(format!("the id {id} is taken"))),
+        Err(Failure::Unique(Clash::Id)) => return Err(Failure::raced(format!("the id {id} is taken"))),
         // The lock said that the parent is live; if the key says otherwise, the key is right (INV-1).
         Err(Failure::Liveness) => {
-            return Err(Failure::Transient("the parent was dropped meanwhile".to_owned()));
+            return Err(Failure::raced("the parent was dropped meanwhile"));
         }
         Err(failure) => return Err(failure),
     }

@@ -81,7 +81,7 @@ impl Work for CreateAt {
             self.row.payload.as_str().into(),
             self.context.principal.as_str().into(),
             feed::path_text(&feed::names(&self.path)).ok()?.into(),
-            self.context.request_id.as_str().into(),
+            self.context.feed_id().into(),
         ];
         let (row, principal) = (self.row.clone(), self.context.principal.clone());
         let answer = move |created_at_ms| Some(new_record(id, row, principal, created_at_ms));

@@ -52,7 +52,7 @@ fn classify_driver(error: &sqlx::Error) -> Failure {
         | sqlx::Error::Tls(_)
         | sqlx::Error::Protocol(_)
         | sqlx::Error::WorkerCrashed
-        | sqlx::Error::PoolClosed => Failure::disconnected(error.to_string()),
+        | sqlx::Error::PoolClosed => Failure::Disconnected(error.to_string()),
         other => Failure::Broken(other.to_string()),
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use treeline_core::{EntityId, EntityTag, Error, Kind, Operation, Version};
 
-use crate::context::WriteContext;
+use crate::context::{Precondition, WriteContext};
 use crate::failure::Failure;
 use crate::feed::{self, Entry};
 use crate::hooks::sync_point;
@@ -134,15 +134,15 @@ impl Drop {
 
     /// Somebody else dropped or renamed it between the look and the lock.
     fn gone(&self) -> Result<Option<Version>, Failure> {
-        if self.context.precondition.is_some() {
-            Err(Failure::Answer(Error::PreconditionFailed {
+        match &self.context.precondition {
+            Precondition::None => Ok(None),
+            Precondition::Exists => Err(lock::gone(&self.resolved)),
+            Precondition::Tags(_) => Err(Failure::Answer(Error::PreconditionFailed {
                 kind: self.resolved.path().kind(),
                 path: self.resolved.path().to_string(),
-                expected: Some(self.resolved.tag()),
+                expected: self.context.precondition.expected(),
                 actual: None,
-            }))
-        } else {
-            Ok(None)
+            })),
         }
     }
 
@@ -168,9 +168,7 @@ impl Drop {
             for mut row in transaction.rows(&entity::LOCK_ROWS_DROP, &values).await? {
                 let parent_id = record::entity_id(row.int(2)?)?;
                 let Some(parent) = parents.get(&parent_id) else {
-                    return Err(Failure::Transient(
-                        "a child moved away during a cascade".to_owned(),
-                    ));
+                    return Err(Failure::raced("a child moved away during a cascade"));
                 };
                 let mut names = parent.names.clone();
                 names.push(row.text(3)?);
@@ -195,13 +193,11 @@ impl Drop {
                 Ok(count) if count == batch.len() as u64 => {}
                 Ok(count) => {
                     let difference = format!("{count} of {} rows to drop were there", batch.len());
-                    return Err(Failure::Transient(difference));
+                    return Err(Failure::raced(difference));
                 }
                 // A child was committed under a row of this level after we looked: look again (INV-1).
                 Err(Failure::Liveness) => {
-                    return Err(Failure::Transient(
-                        "a child appeared under what is dropped".to_owned(),
-                    ));
+                    return Err(Failure::raced("a child appeared under what is dropped"));
                 }
                 Err(failure) => return Err(failure),
             }

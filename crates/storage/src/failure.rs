@@ -13,11 +13,8 @@ pub(crate) enum Failure {
     Unique(Clash),
     /// A liveness key refused a child under a dropped parent, or a drop over a live child (INV-1).
     Liveness,
-    /// A deadlock, a lock timeout or a serialization failure: the same transaction may succeed when run again.
-    Transient(String),
-    /// The database gave up a statement that had taken too long. The same transaction may succeed when run again; of a
-    /// commit this says no more than a lost connection does.
-    Interrupted(String),
+    /// Others were in the way: the same transaction may succeed when run again.
+    Transient(Cause, String),
     /// The connection was lost, and a new one may do better. What was not committed is rolled back; what became of a commit
     /// that was on its way is not known (`Written::Unknown`).
     Disconnected(String),
@@ -29,6 +26,32 @@ pub(crate) enum Failure {
     ReadOnly(String),
     /// A defect of ours, or a damaged database.
     Broken(String),
+}
+
+/// What was in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// What one statement had found was no longer so in the next.
+    Race,
+    Deadlock,
+    LockTimeout,
+    Serialization,
+    /// The database gave up a statement that had taken too long. Of a commit this says no more than a lost connection
+    /// does.
+    StatementTimeout,
+}
+
+impl Cause {
+    /// What it is called in `treeline_database_errors_total`.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Cause::Race => "race",
+            Cause::Deadlock => "deadlock",
+            Cause::LockTimeout => "lock_timeout",
+            Cause::Serialization => "serialization",
+            Cause::StatementTimeout => "statement_timeout",
+        }
+    }
 }
 
 /// Which unique key was hit.
@@ -47,29 +70,22 @@ pub(crate) enum Clash {
 }
 
 impl Failure {
-    /// What the database has given up and may do when it is asked again. Counted by what it is called here.
-    pub(crate) fn transient(error: &'static str, detail: String) -> Failure {
-        count(error);
-        Failure::Transient(detail)
+    /// What the database has given up, counted.
+    pub(crate) fn counted(cause: Cause, detail: String) -> Failure {
+        count(cause.as_str());
+        Failure::Transient(cause, detail)
     }
 
-    /// A statement that the database gave up, and that is counted.
-    pub(crate) fn interrupted(detail: String) -> Failure {
-        count("statement_timeout");
-        Failure::Interrupted(detail)
-    }
-
-    /// The connection is lost, and that is counted.
-    pub(crate) fn disconnected(detail: String) -> Failure {
-        count("connection_lost");
-        Failure::Disconnected(detail)
+    /// What changed between two looks of ours.
+    pub(crate) fn raced(detail: impl Into<String>) -> Failure {
+        Failure::Transient(Cause::Race, detail.into())
     }
 
     /// What the caller of the store is told. `operation` is the name of the transaction.
     pub(crate) fn into_error(self, operation: &str) -> Error {
         match self {
             Failure::Answer(error) => error,
-            Failure::Transient(detail) | Failure::Interrupted(detail) => {
+            Failure::Transient(_, detail) => {
                 tracing::info!(operation, detail, "gave up waiting for other writers");
                 Error::Contended {
                     operation: operation.to_owned(),
@@ -98,6 +114,7 @@ impl From<Error> for Failure {
     }
 }
 
-fn count(error: &'static str) {
+/// One of the errors that operators look at.
+pub(crate) fn count(error: &'static str) {
     metrics::counter!("treeline_database_errors_total", "error" => error).increment(1);
 }

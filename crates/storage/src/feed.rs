@@ -30,7 +30,7 @@ pub(crate) async fn append(
         entry.operation.as_str().into(),
         entry.version.into(),
         context.principal.as_str().into(),
-        context.request_id.as_str().into(),
+        context.feed_id().into(),
     ];
     #[cfg(feature = "test-hooks")]
     if crate::hooks::mutant("m-feed-tx") {

@@ -1,11 +1,12 @@
 //! P11: a request that the client named is carried out once, whichever server it is repeated on (INV-17).
 //!
-//! 1. What the key has done already is looked for first; with the same fingerprint that is the answer.
-//! 2. The key is the first insert of the change's own transaction. Another request under the same key waits there for
+//! 1. The key is the first insert of the change's own transaction. Another request under the same key waits there for
 //!    this one, and then finds the key taken.
+//! 2. What the key has done, with the same fingerprint, is the answer to whoever finds it taken.
 //! 3. The outcome is the last statement of the same transaction: a key without an outcome is never seen by others.
 //!
-//! Whoever carries out requests asks the key once more where one is refused, which stands behind 2.
+//! Whoever carries out requests asks the key before anything else, and once more where one is refused, which stands
+//! behind 1.
 
 use async_trait::async_trait;
 use treeline_core::{Error, Version};
@@ -78,9 +79,6 @@ where
     let Some(idempotency) = &context.idempotency else {
         return backend.write(work).await;
     };
-    if let Some(text) = recall(backend, context).await? {
-        return W::Output::decode(&text);
-    }
     sync_point!("idempotency.looked_up", idempotency.key.as_str());
     if mutant("m-idempotency-tx") {
         let output = backend.write(work).await?;
@@ -92,11 +90,22 @@ where
         // Another request under the key was first. It has committed, or its insert would not have refused ours.
         Err(Failure::Unique(Clash::Key)) => match recall(backend, context).await? {
             Some(text) => W::Output::decode(&text),
-            None => Err(Failure::Transient(
-                "the other request under this key was rolled back".to_owned(),
-            )),
+            // What it had done was undone since, and with it went its key.
+            None => Err(Failure::raced("the other request under this key was undone")),
         },
         settled => settled,
+    }
+}
+
+/// Keeps the answer of a write that came to nothing under the key of its context, if it has one.
+pub(crate) async fn settle<O: Outcome + Clone + Send + Sync + 'static>(
+    backend: &Backend,
+    context: &WriteContext,
+    answer: O,
+) -> Result<O, Failure> {
+    match context.idempotency {
+        Some(_) => write(backend, context, Settled(answer)).await,
+        None => Ok(answer),
     }
 }
 
@@ -196,7 +205,7 @@ impl Work for Recall {
 
 /// A write that came to nothing: its answer is kept under its key all the same, so that a repeat gets it again and
 /// does not change what others have written meanwhile.
-pub(crate) struct Settled<O>(pub(crate) O);
+struct Settled<O>(O);
 
 #[async_trait]
 impl<O: Clone + Send + Sync + 'static> Work for Settled<O> {

@@ -131,7 +131,7 @@ pub(crate) async fn migrate_network(
     survey::log(options, connection.as_mut()).await?;
     // The wait has the bounds of any other statement, so it may end as one that was too long.
     let taken = match connection.session().rows(&Arc::from(lock.take), &[]).await {
-        Err(Failure::Transient(_) | Failure::Interrupted(_)) => None,
+        Err(Failure::Transient(..)) => None,
         taken => taken?.first().map(|row| row.maybe_int(0)).transpose()?.flatten(),
     };
     if taken != Some(1) {
@@ -168,9 +168,7 @@ async fn upgrade_in_time(
     let mut attempt = 0;
     loop {
         match upgrade_network(connection, options, upgrade).await {
-            Err(Failure::Transient(detail) | Failure::Interrupted(detail))
-                if begun.elapsed() < cluster::WAIT_MAX =>
-            {
+            Err(Failure::Transient(_, detail)) if begun.elapsed() < cluster::WAIT_MAX => {
                 attempt += 1;
                 tracing::info!(attempt, detail, "the migration begins anew");
                 connection.control(connection.frame().roll_back).await?;

@@ -28,10 +28,11 @@ pub(crate) async fn run_beside(sql: &Arc<str>, values: &[Value]) -> Result<(), F
 pub(crate) fn mutate(statement: &Statement) -> String {
     let mut text = statement.text.to_owned();
     let name = statement.name;
-    let updates = matches!(name, "update_entity" | "rename_entity");
+    let updates = matches!(name, "update_entity" | "rename_entity" | "fused_update");
     let drops = matches!(name, "drop_entities" | "lock_row_drop" | "lock_rows_drop");
-    if mutant("m-parent-lock") && name.starts_with("lock_parent") {
-        text = text.replace("{lock_shared}", "").replace("{lock_alter}", "");
+    if mutant("m-parent-lock") && (name.starts_with("lock_parent") || name.starts_with("fused_create")) {
+        let locks = ["{lock_shared} OF e3", "{lock_shared}", "{lock_alter}"];
+        text = locks.iter().fold(text, |text, lock| text.replace(lock, ""));
     }
     if mutant("m-version-predicate") && updates {
         text = text.replace("AND version = ?", "AND (version = ? OR 1 = 1)");

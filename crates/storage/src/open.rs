@@ -133,12 +133,10 @@ fn cannot_open(failure: Failure) -> Error {
         Failure::Answer(error) => error,
         Failure::Refused(detail) | Failure::Broken(detail) => Error::invalid("database", detail),
         Failure::Unavailable(reason) | Failure::ReadOnly(reason) => Error::Unavailable { reason },
-        Failure::Disconnected(detail) | Failure::Transient(detail) | Failure::Interrupted(detail) => {
-            Error::ConnectionFailed {
-                target: "the database".to_owned(),
-                reason: detail,
-            }
-        }
+        Failure::Disconnected(detail) | Failure::Transient(_, detail) => Error::ConnectionFailed {
+            target: "the database".to_owned(),
+            reason: detail,
+        },
         Failure::Lost | Failure::Unique(_) | Failure::Liveness => Error::invalid(
             "database",
             format!("it holds tables that are not ours: {failure:?}"),

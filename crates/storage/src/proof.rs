@@ -12,7 +12,8 @@ use crate::transaction::{Transaction, Work};
 pub(crate) struct Proof {
     pub(crate) id: EntityId,
     pub(crate) version: Version,
-    pub(crate) request_id: String,
+    /// What the feed calls the request.
+    pub(crate) feed_id: String,
 }
 
 /// The look for it.
@@ -27,7 +28,7 @@ impl Work for LookForProof {
         let values = [
             self.0.id.into(),
             self.0.version.into(),
-            self.0.request_id.as_str().into(),
+            self.0.feed_id.as_str().into(),
         ];
         Ok(transaction.row(&FIND_PROOF, &values).await?.is_some())
     }

@@ -177,7 +177,7 @@ async fn insert(
     ];
     match transaction.run_one(&task::INSERT_TASK, &values).await {
         // Two processes gave one id: another is given when the transaction runs again.
-        Err(Failure::Unique(Clash::Id)) => Err(Failure::Transient("a clash of ids".to_owned())),
+        Err(Failure::Unique(Clash::Id)) => Err(Failure::raced("a clash of ids")),
         inserted => inserted,
     }
 }

@@ -23,7 +23,8 @@ use crate::sql::{Rendered, Statement};
 use crate::sqlite::Sqlite;
 use crate::value::{Row, Value};
 
-/// How often a transaction is run again after transient failures. They are short, so the deadline usually comes first.
+/// How often a transaction is run again after transient failures. Where each of them is a wait for a lock, the deadline
+/// comes first.
 const TRANSIENT_RETRIES_MAX: u32 = 20;
 
 /// How often a read is run again on a new connection.
@@ -244,9 +245,7 @@ impl Backend {
             {
                 break;
             }
-            let (Failure::Transient(detail) | Failure::Interrupted(detail) | Failure::Disconnected(detail)) =
-                &failure
-            else {
+            let (Failure::Transient(_, detail) | Failure::Disconnected(detail)) = &failure else {
                 return Err(failure);
             };
             attempt += 1;
@@ -294,14 +293,14 @@ impl Backend {
     ) -> Result<W::Output, Failure> {
         let read = match (&*self.database, reading) {
             (Database::Sqlite(sqlite), Reading::Point) => sqlite.read(&work).await,
-            (Database::Sqlite(sqlite), Reading::List | Reading::Snapshot) => sqlite.scan(work).await,
+            (Database::Sqlite(sqlite), Reading::List | Reading::Snapshot) => {
+                sqlite.scan(work, deadline).await
+            }
             (Database::Network(network), _) => read_again(network, reading, &work, deadline).await,
         };
         // A read waits for nobody's rows, so nobody is to blame for them.
         read.map_err(|failure| match failure {
-            Failure::Transient(detail) | Failure::Interrupted(detail) => {
-                Failure::Unavailable(format!("a read was given up: {detail}"))
-            }
+            Failure::Transient(_, detail) => Failure::Unavailable(format!("a read was given up: {detail}")),
             other => other,
         })
     }
@@ -360,7 +359,7 @@ async fn read_again<W: Work>(
     let mut attempt = 0;
     loop {
         match network.read(reading, work, deadline).await {
-            Err(Failure::Disconnected(_) | Failure::Transient(_) | Failure::Interrupted(_))
+            Err(Failure::Disconnected(_) | Failure::Transient(..))
                 if attempt < READ_RETRIES_MAX && Instant::now() < deadline =>
             {
                 attempt += 1;

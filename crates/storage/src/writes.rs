@@ -10,7 +10,7 @@ use crate::create::{Create, Created, NewRow};
 use crate::create_at::CreateAt;
 use crate::drop::{Drop, DropRule};
 use crate::hooks::{self, sync_point};
-use crate::idempotency::{self, ForgetKey, Outcome, Settled};
+use crate::idempotency::{self, ForgetKey, Outcome};
 use crate::link::Link;
 use crate::lock::Parent;
 use crate::record::{Record, decode_payload, encode_payload};
@@ -65,11 +65,10 @@ impl Store {
     /// # Errors
     /// As [`Store::recall_entity`].
     pub async fn settle_empty_drop(&self, context: &WriteContext) -> Result<bool> {
-        if context.idempotency.is_none() {
-            return Ok(false);
-        }
-        let settled = self.write_keyed(context, Settled(None::<Version>)).await?;
-        Ok(settled.is_some())
+        let settled = idempotency::settle(&self.shared.backend, context, None::<Version>).await;
+        settled
+            .map(|version| version.is_some())
+            .map_err(|failure| failure.into_error("drop"))
     }
 
     /// Forgets the idempotency key of this context, if it has one, because what it has done is about to be undone: a

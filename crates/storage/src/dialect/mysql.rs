@@ -7,7 +7,7 @@
 use sqlx::mysql::MySqlDatabaseError;
 
 use super::{Dialect, Placeholder};
-use crate::failure::{Clash, Failure};
+use crate::failure::{Cause, Clash, Failure};
 
 pub(crate) static MYSQL: Dialect = Dialect {
     name: "mysql",
@@ -41,17 +41,17 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         1062 => Failure::Unique(clash(server.message())),
         1451 | 1452 => Failure::Liveness,
         // On a cluster: refused by certification.
-        1213 => Failure::transient("deadlock", text),
-        1205 => Failure::transient("lock_timeout", text),
-        1969 | 3024 => Failure::interrupted(text),
+        1213 => Failure::counted(Cause::Deadlock, text),
+        1205 => Failure::counted(Cause::LockTimeout, text),
+        1969 | 3024 => Failure::counted(Cause::StatementTimeout, text),
         // A savepoint that is gone has gone with its transaction (1305, `GALERA_FRAME`). A table was changed by a migration,
         // or read anew by a node that has come back (1412, 1615).
-        1020 | 1305 | 1412 | 1615 => Failure::transient("serialization", text),
+        1020 | 1305 | 1412 | 1615 => Failure::counted(Cause::Serialization, text),
         // The server goes down, has ended this session, cannot talk to it, or has too many of them at this moment, in all or
         // of this account (1226). Or it was asked to commit and failed (1180) or was interrupted (1317), as a node of a
         // cluster does that has just lost the others: they may have got the change.
         1040 | 1053 | 1077 | 1080 | 1158..=1161 | 1180 | 1203 | 1226 | 1317 | 1927 | 3169 | 4031 => {
-            Failure::disconnected(text)
+            Failure::Disconnected(text)
         }
         // By an account that may only read.
         1142 => Failure::Unavailable(read_only(&text)),

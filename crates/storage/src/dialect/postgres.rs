@@ -6,7 +6,7 @@
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 use super::{Dialect, Placeholder};
-use crate::failure::{Clash, Failure};
+use crate::failure::{Cause, Clash, Failure};
 
 pub(crate) static POSTGRES: Dialect = Dialect {
     name: "postgres",
@@ -31,7 +31,7 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
     let database = error.as_database_error();
     let server = database.and_then(|database| database.try_downcast_ref::<PgDatabaseError>());
     match server.map(PgDatabaseError::severity) {
-        Some(PgSeverity::Fatal | PgSeverity::Panic) => Failure::disconnected(error.to_string()),
+        Some(PgSeverity::Fatal | PgSeverity::Panic) => Failure::Disconnected(error.to_string()),
         _ => classify_refusal(error),
     }
 }
@@ -48,19 +48,19 @@ pub(crate) fn classify_refusal(error: &sqlx::Error) -> Failure {
     match server.code() {
         "23505" => Failure::Unique(clash(server.constraint().unwrap_or_default())),
         "23503" => Failure::Liveness,
-        "40001" => Failure::transient("serialization", text),
-        "40P01" => Failure::transient("deadlock", text),
-        "55P03" => Failure::transient("lock_timeout", text),
-        "57014" => Failure::interrupted(text),
+        "40001" => Failure::counted(Cause::Serialization, text),
+        "40P01" => Failure::counted(Cause::Deadlock, text),
+        "55P03" => Failure::counted(Cause::LockTimeout, text),
+        "57014" => Failure::counted(Cause::StatementTimeout, text),
         // The server goes down, comes up, has ended this session, or has too many of them at this moment.
-        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" => Failure::disconnected(text),
+        "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "53300" => Failure::Disconnected(text),
         "25006" => Failure::ReadOnly(format!(
             "it is read-only ({text}); name its primary, or let this account write"
         )),
         "26000" | "42P05" => Failure::Unavailable(format!(
             "{text}; is there a pooler in transaction mode? it must pool sessions"
         )),
-        code if code.starts_with("08") => Failure::disconnected(text),
+        code if code.starts_with("08") => Failure::Disconnected(text),
         // It cannot read or write its files.
         "58030" => Failure::Unavailable(text),
         code if code.starts_with("53") => Failure::Unavailable(text),

@@ -4,7 +4,7 @@ use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
 use super::{Dialect, Placeholder};
-use crate::failure::{Clash, Failure};
+use crate::failure::{Cause, Clash, Failure};
 
 /// `unixepoch('subsec')` came with SQLite 3.42, which the linked copy is past.
 pub(crate) static SQLITE: Dialect = Dialect {
@@ -33,7 +33,9 @@ pub(crate) fn classify(error: &rusqlite::Error) -> Failure {
         ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY => Failure::Unique(clash(text)),
         ffi::SQLITE_CONSTRAINT_FOREIGNKEY => Failure::Liveness,
         _ => match code.code {
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Failure::Transient(error.to_string()),
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+                Failure::Transient(Cause::LockTimeout, error.to_string())
+            }
             ErrorCode::DiskFull
             | ErrorCode::SystemIoFailure
             | ErrorCode::CannotOpen

@@ -253,10 +253,7 @@ impl Cluster {
                 };
             }
             Ok(Err(
-                Failure::Disconnected(reason)
-                | Failure::Transient(reason)
-                | Failure::Interrupted(reason)
-                | Failure::Unavailable(reason),
+                Failure::Disconnected(reason) | Failure::Transient(_, reason) | Failure::Unavailable(reason),
             )) => Said::Silent(reason),
             Ok(Err(Failure::Refused(reason) | Failure::Broken(reason))) => Said::Refused(reason),
             Ok(Err(failure)) => Said::Refused(format!("{failure:?}")),

@@ -22,7 +22,7 @@ pub(crate) use options::{NetworkOptions, parse};
 use queue::{Lease, Queue};
 
 use crate::dialect::Dialect;
-use crate::failure::Failure;
+use crate::failure::{Cause, Failure};
 use crate::hooks::mutant;
 use crate::session::Session as _;
 use crate::sql::Rendered;
@@ -194,7 +194,7 @@ async fn commit<W: Work>(
         Ok(()) => {}
         // What the database gave up may have been committed by then. The lease closes the connection either way. A deadlock
         // or a lost certification is another matter: then nothing was.
-        Err(Failure::Disconnected(detail) | Failure::Interrupted(detail)) => {
+        Err(Failure::Disconnected(detail) | Failure::Transient(Cause::StatementTimeout, detail)) => {
             say_unknown(W::NAME, &detail);
             return Ok(Written::Unknown(output));
         }
@@ -235,7 +235,7 @@ fn say_unknown(transaction: &'static str, detail: &str) {
 /// A begin waits for nobody's rows. A node of a cluster says "lock wait timeout" where it cannot catch up with the others.
 fn not_begun(failure: Failure) -> Failure {
     match failure {
-        Failure::Transient(detail) | Failure::Interrupted(detail) => {
+        Failure::Transient(_, detail) => {
             Failure::Unavailable(format!("it has not caught up with its cluster: {detail}"))
         }
         other => other,

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::frame::Frame;
 use super::{Connection, NetworkOptions, cluster};
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::session::Session;
 use crate::value::{Row, Value};
 
@@ -113,11 +113,10 @@ impl Queue {
                 Err(_) => Failure::Disconnected("it did not answer in time".to_owned()),
             };
             // Nobody's rows are in the way of a connection: a node of a cluster that waits here waits for the others.
-            let (Failure::Disconnected(detail) | Failure::Transient(detail) | Failure::Interrupted(detail)) =
-                failure
-            else {
+            let (Failure::Disconnected(detail) | Failure::Transient(_, detail)) = failure else {
                 return Err(failure);
             };
+            failure::count("connection_refused");
             if Instant::now() + RECONNECT_WAIT >= deadline {
                 return Err(Failure::Unavailable(format!("cannot connect: {detail}")));
             }
@@ -180,6 +179,9 @@ impl Lease<'_> {
     /// Closes a connection that is of no use any more.
     fn settle<T>(&mut self, answer: Result<T, Failure>) -> Result<T, Failure> {
         if let Err(Failure::Disconnected(_) | Failure::ReadOnly(_)) = answer {
+            if let Err(Failure::Disconnected(_)) = answer {
+                failure::count("connection_lost");
+            }
             self.connection = None;
             self.queue.close_idle();
         }
@@ -217,11 +219,11 @@ impl Guard<'_> {
             biased;
             answer = call => answer,
             () = self.term_ends() => {
-                Err(Failure::disconnected("another host is the primary now".to_owned()))
+                Err(Failure::Disconnected("another host is the primary now".to_owned()))
             }
             never = keep_watching(options) => match never {},
             () = tokio::time::sleep(within) => {
-                Err(Failure::disconnected(format!("it did not answer within {} ms", within.as_millis())))
+                Err(Failure::Disconnected(format!("it did not answer within {} ms", within.as_millis())))
             }
         }
     }

@@ -78,9 +78,10 @@ impl Sqlite {
         answer
     }
 
-    /// Runs one long read on a thread of its own, in one snapshot.
-    pub(crate) async fn scan<W: Work>(&self, work: W) -> Result<W::Output, Failure> {
-        let permit = Arc::clone(&self.scans).acquire_owned().await;
+    /// Runs one long read on a thread of its own, in one snapshot, once there are few enough others.
+    pub(crate) async fn scan<W: Work>(&self, work: W, deadline: Instant) -> Result<W::Output, Failure> {
+        let turn = tokio::time::timeout_at(deadline, Arc::clone(&self.scans).acquire_owned()).await;
+        let permit = turn.map_err(|_| Failure::Unavailable("too many long reads at once".to_owned()))?;
         let (readers, rendered, file) = (
             Arc::clone(&self.readers),
             Arc::clone(&self.rendered),

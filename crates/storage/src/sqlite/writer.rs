@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::SqliteSession;
-use crate::failure::Failure;
+use crate::failure::{Cause, Failure};
 use crate::sql::Rendered;
 use crate::transaction::{Transaction, Work};
 
@@ -134,12 +134,12 @@ fn write_group(
 fn begin(session: &mut SqliteSession, deadline: Instant) -> Result<(), Failure> {
     loop {
         let begun = session.begin_write();
-        let waits = matches!(begun, Err(Failure::Transient(_))) && Instant::now() < deadline;
+        let waits = matches!(begun, Err(Failure::Transient(..))) && Instant::now() < deadline;
         #[cfg(feature = "test-hooks")]
         crate::hooks::WRITER_WAITS.store(waits, std::sync::atomic::Ordering::SeqCst);
         if !waits {
             return match begun {
-                Err(Failure::Transient(detail)) => Err(Failure::transient("lock_timeout", detail)),
+                Err(Failure::Transient(cause, detail)) => Err(Failure::counted(cause, detail)),
                 settled => settled,
             };
         }
@@ -177,7 +177,7 @@ impl<W: Work> Job for WorkJob<W> {
     fn run(&mut self, session: &mut SqliteSession, rendered: &Rendered) -> bool {
         let result = if Instant::now() >= self.deadline {
             let detail = "the writer was busy until the deadline".to_owned();
-            Err(Failure::transient("lock_timeout", detail))
+            Err(Failure::counted(Cause::LockTimeout, detail))
         } else {
             let mut transaction = Transaction::new(session, rendered);
             let run = || futures_executor::block_on(self.work.run(&mut transaction));

@@ -48,7 +48,7 @@ async fn in_one_step_is_written_what_two_would_write(bed: Bed) {
     };
     for (table, apart) in [
         ("entities", &["id", "name", "created_at"][..]),
-        ("feed", &["seq", "entity_id", "path", "at"][..]),
+        ("feed", &["seq", "entity_id", "path", "request_id", "at"][..]),
     ] {
         let rows = shape(table, "kind", apart).await;
         assert_eq!(rows.len(), 2, "{table}");
