@@ -124,6 +124,15 @@ async fn race(case: &Case, server_count: usize) -> Result<()> {
         directories.extend(directory_of(&bodies[winner]));
     }
     nothing_tells_of_the_losers(case, &before, &bed.rows().await?)?;
+    let mut conflicts = 0;
+    for server in &servers {
+        conflicts += server.count("treeline_create_conflicts_total").await?;
+    }
+    let losers = u64::try_from(ROUNDS * (CREATORS - 1))?;
+    ensure!(
+        conflicts == losers,
+        "{conflicts} of {losers} conflicts are counted"
+    );
     let made: BTreeSet<String> = tree.directories()?.into_iter().collect();
     ensure!(
         made == directories,

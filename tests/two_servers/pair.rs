@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use treeline_tests::{Bed, Hooks, Rows, Server, eventually};
 
 use crate::lab::Backend;
+use crate::rows::NotBegun;
 
 /// Long bounds, so that what is held is not given up while a busy machine is slow; and no sweep of its own accord,
 /// so that only the row moves anything.
@@ -102,7 +103,9 @@ impl Pair {
 
     /// The same in a set order: the first server is about to make the tables, the second comes and has to wait for it.
     pub(crate) async fn start_in_turn(bed: Bed, backend: Backend) -> Result<Pair> {
-        let first = Node::start_held(&bed, 0, "migrate.begun").await?;
+        let first = Node::start_held(&bed, 0, "migrate.begun")
+            .await
+            .context(NotBegun)?;
         let second = Node::start_held(&bed, 1, "migrate.waits").await?;
         let first = Node::let_go(first, "migrate.begun").await?;
         let second = Node::let_go(second, "migrate.waits").await?;

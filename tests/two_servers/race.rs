@@ -11,6 +11,7 @@ use crate::entity::{Call, Entity, Ground};
 use crate::holds::Facts;
 use crate::lab::Backend;
 use crate::pair::{Node, Pair};
+use crate::rows::NotBegun;
 pub(crate) use crate::sent::{Held, Meanwhile};
 use crate::sent::{may_look, send};
 
@@ -233,7 +234,9 @@ impl Race {
 
     /// One more server on the same database, at the node of this side, with settings of its own.
     pub(crate) async fn start(&self, at: Side, arguments: &[&str]) -> Result<Node> {
-        Node::start(&self.pair.bed, self.index(at), arguments).await
+        Node::start(&self.pair.bed, self.index(at), arguments)
+            .await
+            .context(NotBegun)
     }
 
     /// How the servers of this side reach the database.

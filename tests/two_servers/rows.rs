@@ -202,7 +202,11 @@ impl Case {
             pair.kill().await?;
             // What it left behind is no fault of the rows that come after.
             let _ = pair.check().await;
+            let not_begun = error.is::<NotBegun>();
             *error = anyhow::anyhow!("{error:#}\n{logs}");
+            if not_begun {
+                told = told.context(NotBegun);
+            }
         }
         lab.put(pair)?;
         told

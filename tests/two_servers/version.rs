@@ -9,6 +9,8 @@ use crate::holds::{BY_A, BY_B, Facts, text};
 use crate::race::{A, B, Race, dropped, parent_is_missing};
 use crate::rows::rows;
 
+const DEADLOCKS: &str = "treeline_database_errors_total{error=\"deadlock\"";
+
 const VERSIONS: &[Kind] = &[Kind::ModelVersion];
 
 rows! {
@@ -21,6 +23,7 @@ rows! {
     r_version_7_an_alias_leaves_a_version_that_is_dropped of VERSIONS,
     r_version_8_a_version_is_dropped_once of VERSIONS,
     r_version_9_many_links_give_every_number_once of VERSIONS,
+    r_version_10_an_alias_is_given_in_the_order_in_which_models_are_dropped of VERSIONS,
 }
 
 /// A model that is there, and the places of its first versions.
@@ -258,5 +261,43 @@ async fn r_version_9_many_links_give_every_number_once(race: &mut Race) -> Resul
     ensure!(facts.live_under(&model).len() == 181, "there are more versions");
     let held = holders(&facts, &model, "best")?;
     ensure!(held.len() == 1, "the alias is held by {held:?}");
+    Ok(())
+}
+
+/// Both need the model and the version: the drop takes them from the top, and who came to them the other way round would be
+/// waited for while it waits.
+async fn r_version_10_an_alias_is_given_in_the_order_in_which_models_are_dropped(
+    race: &mut Race,
+) -> Result<()> {
+    let (model, versions) = model(race, "m").await?;
+    race.done(A, &versions[0].create()).await?;
+    let before = [
+        race.node(A).count(DEADLOCKS).await?,
+        race.node(B).count(DEADLOCKS).await?,
+    ];
+    // The points of an update are known by the entity's own name, which is the number of a version.
+    let a = race
+        .hold(A, &versions[0].aliases(&["best"], &[]), "update.row_written")
+        .await?;
+    let b = race.meanwhile(B, &model.drop());
+    let met = race.meet(a, b).await?;
+    dropped(&met.b, true)?;
+    match met.first {
+        A => met.a.ok().map(drop)?,
+        B => met.a.refused(404, 1003)?,
+    }
+    // A cluster says so too when it refuses a commit.
+    if !race.backend.has_two_primaries() {
+        let after = [
+            race.node(A).count(DEADLOCKS).await?,
+            race.node(B).count(DEADLOCKS).await?,
+        ];
+        ensure!(after == before, "deadlocks: {before:?} before, {after:?} now");
+    }
+    let facts = race.facts().await?;
+    facts.was_dropped_once(&model, BY_B)?;
+    facts.was_dropped_once(&versions[0], BY_B)?;
+    let left = facts.side_rows("version_aliases", "model_id", facts.all(&model)[0]);
+    ensure!(left.is_empty(), "{left:?} are left");
     Ok(())
 }

@@ -25,6 +25,24 @@ const SECONDS: [f64; 8] = [0.000_25, 0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
 /// For everything else that is observed, which are counts.
 const COUNTS: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
 
+/// What lower layers count, as far as its labels are known: there from the start, since a rate takes the first value that
+/// it sees for no change.
+const FROM_ZERO: [&str; 4] = [
+    "treeline_connections_exhausted_total",
+    "treeline_database_failovers_total",
+    "treeline_sweeps_total",
+    "treeline_update_retries_exhausted_total",
+];
+const ERRORS: &str = "treeline_database_errors_total";
+const ERRORS_FROM_ZERO: [&str; 6] = [
+    "connection_lost",
+    "connection_refused",
+    "deadlock",
+    "lock_timeout",
+    "serialization",
+    "statement_timeout",
+];
+
 /// What a request is counted under that no operation matches.
 const UNMATCHED: &str = "unmatched";
 
@@ -55,6 +73,12 @@ fn recorder() -> Result<PrometheusHandle, BuildError> {
         ("commit", env!("TREELINE_GIT_COMMIT")),
     ];
     metrics::gauge!(BUILD, &labels).set(1.0);
+    for counter in FROM_ZERO {
+        metrics::counter!(counter).absolute(0);
+    }
+    for error in ERRORS_FROM_ZERO {
+        metrics::counter!(ERRORS, "error" => error).absolute(0);
+    }
     Ok(handle)
 }
 
