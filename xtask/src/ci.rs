@@ -167,12 +167,13 @@ fn histories_without_rules(workspace: &Workspace, backends: &[&'static str]) -> 
     }
 }
 
-/// The suites of MariaDB once more, where both servers write at nodes of their own.
+/// The suites and histories of MariaDB once more, where both servers write at nodes of their own.
 fn cluster(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
     if backends.contains(&"mariadb") {
         let plan = itest::Plan::read(&["--backend", "galera"].map(str::to_owned))?.unwrap_or_default();
         let cluster = itest::Bench::start(workspace, &plan)?;
         cluster.run()?;
+        cluster.run_history()?;
         cluster.run_mutants()
     } else {
         println!("not run: a cluster is made of MariaDB");
@@ -180,28 +181,45 @@ fn cluster(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
     }
 }
 
-/// Five faults, each where it is felt most. The others take `cargo xtask itest --faults`.
+/// Seven faults, each where it is felt most, and one that shows a missing rule. The others take `cargo xtask itest --faults`.
 fn faults(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
-    const FAULTS: [(&str, &[&str]); 3] = [
-        ("mariadb", &["server-dies-at-points"]),
+    const FAULTS: [(&str, &str, &[&str]); 5] = [
+        ("mariadb", "mariadb", &["--fault", "server-dies-at-points"]),
         (
             "postgres",
-            &["server-cut-off", "database-killed", "primary-failed-over"],
+            "postgres",
+            &[
+                "--fault",
+                "server-cut-off",
+                "--fault",
+                "database-killed",
+                "--fault",
+                "primary-failed-over",
+            ],
         ),
-        ("sqlite", &["disk-full"]),
+        (
+            "postgres",
+            "postgres",
+            &["--faults", "--switch", "m-standby-probe"],
+        ),
+        ("sqlite", "sqlite", &["--fault", "disk-full"]),
+        (
+            "galera",
+            "mariadb",
+            &["--fault", "node-killed", "--fault", "node-cut-off"],
+        ),
     ];
-    for (backend, faults) in FAULTS {
+    for (backend, takes, faults) in FAULTS {
         // Without Docker nothing can be cut off; where one of its databases runs, it is there.
-        if backends.contains(&backend) && backends.iter().any(|name| *name != "sqlite") {
-            let faults = faults.iter().flat_map(|fault| ["--fault", fault]);
+        if backends.contains(&takes) && backends.iter().any(|name| *name != "sqlite") {
             let words: Vec<String> = ["--backend", backend]
                 .into_iter()
-                .chain(faults)
+                .chain(faults.iter().copied())
                 .map(str::to_owned)
                 .collect();
             itest::run(workspace, &words)?;
         } else {
-            println!("not run: {}: it takes Docker and {backend}", faults.join(", "));
+            println!("not run: {}: it takes Docker and {takes}", faults.join(" "));
         }
     }
     Ok(())
