@@ -94,7 +94,11 @@ const SWITCHES: &[Switch] = &[
         "R-VERSION-1 R-VERSION-2 R-VERSION-9 R-PARENT-2 R-PARENT-3 R-PARENT-12",
     ),
     switch("m-bump", &BACKENDS, "R-UPDATE-3"),
-    switch("m-delta", &BACKENDS, "R-UPDATE-1 R-UPDATE-5 R-UPDATE-11"),
+    switch(
+        "m-delta",
+        &BACKENDS,
+        "R-UPDATE-1 R-UPDATE-5 R-UPDATE-11 R-CHURN-4",
+    ),
     switch("m-reread-lock", SERVERS, "R-UPDATE-11 R-UPDATE-12 R-UPDATE-14"),
     switch("m-name-recheck", &BACKENDS, "R-RENAME-8"),
     switch("m-drop-by-name", &BACKENDS, "R-PARENT-10"),
@@ -141,6 +145,7 @@ const SWITCHES: &[Switch] = &[
     ),
     switch("m-sync-wait", &[GALERA], "R-CLUSTER-1"),
     switch("m-migration-claim", &[GALERA], "R-CLUSTER-2"),
+    switch("m-plain-drop-below", &[GALERA], "R-CLUSTER-3"),
     switch("m-unbounded-wait", SERVERS, "R-RETRY-3"),
     switch("m-silent-session", SERVERS, "R-RETRY-4"),
 ];
