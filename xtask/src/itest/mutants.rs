@@ -94,11 +94,7 @@ const SWITCHES: &[Switch] = &[
         "R-VERSION-1 R-VERSION-2 R-VERSION-9 R-PARENT-2 R-PARENT-3 R-PARENT-12",
     ),
     switch("m-bump", &BACKENDS, "R-UPDATE-3"),
-    switch(
-        "m-delta",
-        &BACKENDS,
-        "R-UPDATE-1 R-UPDATE-5 R-UPDATE-11 R-CHURN-4",
-    ),
+    switch("m-delta", &BACKENDS, "R-UPDATE-1 R-UPDATE-5 R-UPDATE-11"),
     switch("m-reread-lock", SERVERS, "R-UPDATE-11 R-UPDATE-12 R-UPDATE-14"),
     switch("m-name-recheck", &BACKENDS, "R-RENAME-8"),
     switch("m-drop-by-name", &BACKENDS, "R-PARENT-10"),
