@@ -14,7 +14,7 @@ use treeline_tests::{Action, eventually};
 use crate::fleet::{Addresses, Fleet};
 
 /// Every point that ordinary requests come to. Few ever meet a removal that is somebody else's (`purge.waits`).
-const POINTS: [&str; 21] = [
+const POINTS: [&str; 22] = [
     "create.resolved",
     "create.parent_locked",
     "create.inserted",
@@ -27,6 +27,7 @@ const POINTS: [&str; 21] = [
     "rename.written",
     "drop.resolved",
     "drop.locked",
+    "drop.allowed",
     "drop.children_checked",
     "drop.written",
     "drop.committed",

@@ -4,8 +4,9 @@ use anyhow::Result;
 use treeline_core::Kind;
 
 use crate::holds::{BY_A, BY_B};
+use crate::parent::both_live;
 use crate::race::{A, B, Race, dropped};
-use crate::rows::{Needs, Row};
+use crate::rows::{LEAVES, Needs, Row};
 
 pub(crate) const ROWS: &[Row] = &[
     Row {
@@ -19,6 +20,12 @@ pub(crate) const ROWS: &[Row] = &[
         kinds: &[Kind::Metalake],
         needs: Needs::EmptyCluster,
         tell: |race| Box::pin(r_cluster_2_who_makes_the_tables_at_one_node_is_waited_for_at_the_other(race)),
+    },
+    Row {
+        name: "r_cluster_3_a_plain_drop_takes_along_nothing_that_came_after_its_look",
+        kinds: LEAVES,
+        needs: Needs::Cluster,
+        tell: |race| Box::pin(r_cluster_3_a_plain_drop_takes_along_nothing_that_came_after_its_look(race)),
     },
 ];
 
@@ -55,4 +62,17 @@ async fn r_cluster_2_who_makes_the_tables_at_one_node_is_waited_for_at_the_other
     let facts = race.facts().await?;
     facts.is_the_only_one(&x, BY_A)?;
     facts.is_the_only_one(&y, BY_B)
+}
+
+/// A's lock keeps no child out that is created at the other node. A has looked, and must not look again as a cascade does.
+async fn r_cluster_3_a_plain_drop_takes_along_nothing_that_came_after_its_look(
+    race: &mut Race,
+) -> Result<()> {
+    let (parent, child) = race.family("p").await?;
+    let a = race.hold(A, &parent.drop_plainly(), "drop.allowed").await?;
+    let b = race.meanwhile(B, &child.create());
+    let met = race.meet(a, b).await?;
+    met.b.ok()?;
+    met.a.refused(409, 1005)?;
+    both_live(&race.facts().await?, &parent, &child)
 }

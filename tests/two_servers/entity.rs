@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use hyper::Method;
 use serde_json::{Value, json};
-use treeline_core::Kind;
+use treeline_core::{Kind, Version};
 use treeline_tests::Answer;
 
 /// The header that names the principal, and the two that there are.
@@ -123,17 +123,19 @@ impl Entity {
         self.create_with(json!({"storageLocation": directory, "type": "external"}))
     }
 
-    /// The same as [`Entity::create`] with a mark in three places, for whoever wants to know whether he sees one state.
+    /// The same as [`Entity::create`] with a mark in four places, for whoever wants to know whether he sees one state. A
+    /// fileset has it a fifth time, in a directory of its own; `treeline check` compares that with the side row.
     pub(crate) fn create_marked(&self, mark: &str) -> Call {
-        let mut call = self.create();
+        let directory = format!("{}-{}", self.directory().display(), slug(mark));
+        let mut call = self.create_in(Path::new(&directory));
         let mut body: Value = serde_json::from_str(&call.body).unwrap_or_default();
         body["comment"] = json!(mark);
-        body["properties"] = json!({"left": mark, "right": mark});
+        body["properties"] = json!({"left": mark, "right": mark, "made": mark});
         call.body = body.to_string();
         call
     }
 
-    /// Sets the mark in all three places at once.
+    /// Sets another mark in three places at once. What the row was made with stays.
     pub(crate) fn mark(&self, mark: &str) -> Call {
         let set = |key| json!({"@type": "setProperty", "property": key, "value": mark});
         let comment = json!({"@type": "updateComment", "newComment": mark});
@@ -144,18 +146,26 @@ impl Entity {
         )
     }
 
-    /// Fails unless an answer shows the same mark in all three places, and nothing of it missing.
+    /// Fails unless an answer shows one state: one mark in three places, which is the one that the row was made with just as
+    /// long as the row is at its first version and nobody has modified it, and the directory that it was made with.
     pub(crate) fn is_of_one_mark(&self, answer: &Answer) -> Result<()> {
         let shown = &answer.json[self.kind.as_str()];
-        let marks = [
-            &shown["comment"],
-            &shown["properties"]["left"],
-            &shown["properties"]["right"],
+        let (properties, audit) = (&shown["properties"], &shown["audit"]);
+        let marks = [&shown["comment"], &properties["left"], &properties["right"]];
+        let made = properties["made"].as_str().unwrap_or_default();
+        let is_new = answer.tag()?.version == Version::FIRST;
+        let directory = shown["storageLocation"].as_str().unwrap_or_default();
+        let holds = [
+            shown["name"] == self.name() && audit["creator"].is_string(),
+            marks[0].is_string() && marks.iter().all(|mark| *mark == marks[0]),
+            !made.is_empty() && (*marks[0] == made) == is_new,
+            audit["lastModifier"].is_string() != is_new,
+            self.kind != Kind::Fileset || directory.ends_with(&slug(made)),
         ];
-        let whole = shown["name"] == self.name() && shown["audit"]["creator"].is_string();
         ensure!(
-            whole && marks[0].is_string() && marks.iter().all(|mark| *mark == marks[0]),
-            "not one state: {}",
+            holds.iter().all(|holds| *holds),
+            "not one state, {holds:?}, at {}: {}",
+            answer.tag()?,
             answer.text
         );
         Ok(())
@@ -246,6 +256,11 @@ impl Entity {
             links: false,
         }
     }
+}
+
+/// A mark as it can stand in a path.
+fn slug(mark: &str) -> String {
+    mark.replace(' ', "-")
 }
 
 impl Call {

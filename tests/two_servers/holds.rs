@@ -110,6 +110,21 @@ impl Facts {
         Ok(())
     }
 
+    /// The same of many ids, whether they have rows still or not.
+    pub(crate) fn feed_says_of(&self, ids: &BTreeSet<i64>, operations: &[&str]) -> Result<()> {
+        let mut said: BTreeMap<i64, Vec<&str>> = ids.iter().map(|id| (*id, Vec::new())).collect();
+        for line in self.rows.of("feed") {
+            let of_one = line["entity_id"].as_i64().and_then(|id| said.get_mut(&id));
+            of_one
+                .into_iter()
+                .for_each(|said| said.push(text(&line["operation"])));
+        }
+        for (id, said) in said {
+            ensure!(said == operations, "the feed says {said:?} of {id}");
+        }
+        Ok(())
+    }
+
     fn feed_of<'a>(&'a self, row: &'a Value) -> impl Iterator<Item = &'a Value> {
         self.rows
             .of("feed")
@@ -118,8 +133,8 @@ impl Facts {
 
     /// A property of the live row.
     pub(crate) fn property(&self, entity: &Entity, key: &str) -> Result<Option<String>> {
-        let payload: Value = serde_json::from_str(text(&self.live(entity)?["payload"]))?;
-        Ok(payload["properties"][key].as_str().map(str::to_owned))
+        let properties = properties(self.live(entity)?)?;
+        Ok(properties[key].as_str().map(str::to_owned))
     }
 
     /// The properties of the live row are these, as far as they are named.
@@ -299,6 +314,12 @@ impl Live {
 /// Whether a row of an entity is live.
 pub(crate) fn is_live(row: &Value) -> bool {
     row["tombstone"] == 0
+}
+
+/// The properties in a row of an entity.
+pub(crate) fn properties(row: &Value) -> Result<Value> {
+    let mut payload: Value = serde_json::from_str(text(&row["payload"]))?;
+    Ok(payload["properties"].take())
 }
 
 pub(crate) fn text(value: &Value) -> &str {

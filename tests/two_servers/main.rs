@@ -14,6 +14,7 @@ mod race;
 mod report;
 mod rows;
 mod sent;
+mod tally;
 
 mod churn;
 mod cluster;

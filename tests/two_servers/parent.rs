@@ -24,7 +24,7 @@ rows! {
     r_parent_12_a_cascade_waits_for_a_create_two_levels_down of &[Kind::Fileset],
 }
 
-fn both_live(facts: &Facts, parent: &Entity, child: &Entity) -> Result<()> {
+pub(crate) fn both_live(facts: &Facts, parent: &Entity, child: &Entity) -> Result<()> {
     let (parent, child) = (facts.live(parent)?, facts.live(child)?);
     ensure!(
         child["parent_id"] == parent["id"],

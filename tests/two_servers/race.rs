@@ -93,6 +93,22 @@ impl Race {
         }
     }
 
+    /// Whether this is a soak, with enough of everything for what chance does to be seen.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.sizes == Sizes::Whole
+    }
+
+    /// Prints what was measured in a soak; elsewhere it is about too little.
+    #[expect(
+        clippy::print_stderr,
+        reason = "figures that no row fails for are for somebody to read"
+    )]
+    pub(crate) fn says(&self, row: &str, figures: &str) {
+        if self.is_whole() {
+            eprintln!("{row} {} {}: {figures}", self.backend.name(), self.kind.as_str());
+        }
+    }
+
     /// A name for something of the row's kind, under a parent that is there; nothing is there under it yet.
     pub(crate) async fn place(&mut self, name: &str) -> Result<Entity> {
         self.spot(self.kind, name).await

@@ -18,7 +18,7 @@ use treeline_core::{EntityId, EntityTag, Error, Kind, Operation, Version};
 use crate::context::{Precondition, WriteContext};
 use crate::failure::Failure;
 use crate::feed::{self, Entry};
-use crate::hooks::sync_point;
+use crate::hooks::{mutant, sync_point};
 use crate::ids::Ids;
 use crate::lock::{self, LockedRow};
 use crate::record;
@@ -80,6 +80,7 @@ impl Work for Drop {
         if !self.rule.cascade && self.has_child(transaction, &row).await? {
             return Err(Failure::Answer(Error::NotEmpty { kind, path }));
         }
+        sync_point!("drop.allowed", resolved.path().name().as_str());
         let names = resolved
             .path()
             .names()
@@ -95,7 +96,8 @@ impl Work for Drop {
         let mut levels = vec![vec![top]];
         // A plain drop does not look again: a child that another node of a cluster has committed since the first look would
         // be taken along. The key refuses it instead (INV-1).
-        while self.rule.cascade
+        let takes_all = self.rule.cascade || mutant("m-plain-drop-below");
+        while takes_all
             && let Some(below) = self
                 .lock_below(transaction, levels.last().map_or(&[], Vec::as_slice))
                 .await?

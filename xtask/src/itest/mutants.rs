@@ -151,6 +151,7 @@ const SWITCHES: &[Switch] = &[
     },
     switch("m-sync-wait", &[GALERA], "R-CLUSTER-1"),
     switch("m-migration-claim", &[GALERA], "R-CLUSTER-2"),
+    switch("m-plain-drop-below", &[GALERA], "R-CLUSTER-3"),
     switch("m-unbounded-wait", SERVERS, "R-RETRY-3"),
     switch("m-silent-session", SERVERS, "R-RETRY-4"),
 ];
