@@ -14,12 +14,13 @@ use treeline_tests::{Action, eventually};
 use crate::fleet::{Addresses, Fleet};
 
 /// Every point that ordinary requests come to. Few ever meet a removal that is somebody else's (`purge.waits`).
-const POINTS: [&str; 22] = [
+const POINTS: [&str; 23] = [
     "create.resolved",
     "create.parent_locked",
     "create.inserted",
     "create.committed",
     "update.read",
+    "update.row_written",
     "update.written",
     "update.reread",
     "rename.resolved",
