@@ -18,6 +18,9 @@ use crate::log::Log;
 /// When each server must serve again, after everything is over.
 const SERVES_WITHIN: Duration = Duration::from_secs(5);
 
+/// The code of a 503.
+const CANNOT_SERVE: i64 = 1002;
+
 /// A client with a connection of its own to one server.
 pub(crate) struct RandomClient {
     client: Client,
@@ -123,9 +126,18 @@ impl RandomClient {
         operation.ended = self.log.now();
 
         match answer {
-            Some(Ok(answer)) => read(&mut operation, card.kind, &answer)?,
+            Some(Ok(answer)) => {
+                if answer.status == 503 && !says_when(&answer) {
+                    self.log.note(|oddities| oddities.bare += 1);
+                }
+                read(&mut operation, card.kind, &answer)?;
+            }
             // Its server is gone; whether it has done anything, nobody knows. The next one will do.
-            Some(Err(_)) => (self.server, self.client) = self.addresses.client(self.server + 1),
+            Some(Err(_)) => {
+                self.log.note(|oddities| oddities.unanswered += 1);
+                (self.server, self.client) = self.addresses.client(self.server + 1);
+            }
+            // It was the client that hung up.
             None => {}
         }
         if let (Some(id), Some(version)) = (operation.id, operation.version) {
@@ -195,6 +207,11 @@ fn update(card: &Card) -> Value {
         (None, None) => Value::Null,
     };
     json!({ "updates": [change] })
+}
+
+/// Whether a 503 is that of a server which knows that it cannot serve now.
+fn says_when(answer: &Answer) -> bool {
+    answer.code() == Some(CANNOT_SERVE) && answer.headers.contains_key("retry-after")
 }
 
 /// What the answer says.

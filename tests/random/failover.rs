@@ -40,7 +40,7 @@ pub(crate) enum Primary {
 
 /// Lets it happen, and answers when the standby said that it was the primary.
 pub(crate) async fn strike(primary: Primary, fleet: &Fleet<'_>, log: &Log) -> Result<Over> {
-    let old = container()?;
+    let (from, old) = (log.now(), container()?);
     let new = std::env::var(STANDBY_VARIABLE).with_context(|| {
         format!("{STANDBY_VARIABLE} names no container; `cargo xtask itest --faults` sets it")
     })?;
@@ -76,7 +76,14 @@ pub(crate) async fn strike(primary: Primary, fleet: &Fleet<'_>, log: &Log) -> Re
 
     let mut stale = None;
     match primary {
-        Primary::Killed => return Ok(Over { at, amiss, stale }),
+        Primary::Killed => {
+            return Ok(Over {
+                from,
+                at,
+                amiss,
+                stale,
+            });
+        }
         Primary::Frozen => tokio::time::sleep(LEFT_BEHIND).await,
         Primary::LeftBehind => stale = Some(promoted..=at + u64::try_from(STALE_MAX.as_micros())?),
     }
@@ -90,7 +97,12 @@ pub(crate) async fn strike(primary: Primary, fleet: &Fleet<'_>, log: &Log) -> Re
         Ok(let_go) => let_go?,
         Err(_) => amiss.push("old-primary-read"),
     }
-    Ok(Over { at, amiss, stale })
+    Ok(Over {
+        from,
+        at,
+        amiss,
+        stale,
+    })
 }
 
 /// The sessions that servers hold with a primary that was left behind. Those that wait for a client are looked at: what

@@ -64,7 +64,9 @@ pub(crate) enum Fault {
 /// How a fault ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Over {
-    /// When, by the clock of the log.
+    /// When it began, by the clock of the log.
+    pub(crate) from: u64,
+    /// When, by the same clock.
     pub(crate) at: u64,
     /// What was seen on the way and must not be.
     pub(crate) amiss: Vec<&'static str>,
@@ -173,6 +175,13 @@ impl Fault {
         }
     }
 
+    /// When servers have a reason to answer 503: from its beginning until the first write must be through.
+    pub(crate) fn excused(self, over: &Over) -> Option<RangeInclusive<u64>> {
+        // Neither takes the database away from a server.
+        let leaves_the_database = matches!(self, Fault::ServerKilled | Fault::ClocksApart);
+        (!leaves_the_database).then(|| over.from..=over.at + self.recovered_ms_max() * 1_000)
+    }
+
     /// How far the clock of a server is off, in milliseconds.
     pub(crate) fn clock_skew_ms(self, server: usize) -> i64 {
         match (self, server) {
@@ -192,6 +201,7 @@ impl Fault {
         log: &Log,
     ) -> Result<Over> {
         tokio::time::sleep(after).await;
+        let from = log.now();
         match self {
             Fault::ServerKilled => fleet.replace(0).await?,
             Fault::ServerDiesAtPoints => points::die_at_each(fleet).await?,
@@ -225,6 +235,7 @@ impl Fault {
             Fault::NodeCutOff => node::cut_off(fleet).await?,
         }
         Ok(Over {
+            from,
             at: log.now(),
             ..Over::default()
         })

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
-use treeline_tests::{Bed, Client, Hooks, Server};
+use tokio::task::JoinSet;
+use treeline_tests::{Answer, Bed, Client, Hooks, Server, eventually};
 
 use crate::fault::Fault;
 
@@ -16,6 +17,9 @@ const ARGUMENTS: [&str; 4] = [
     "--database-acquire-ms-max",
     "20000",
 ];
+
+/// As many as a server has connections.
+const REQUESTS_AT_ONCE: usize = 8;
 
 /// Where faults are suffered: no wait is longer than the fault itself.
 const HASTY: [&str; 2] = ["--operation-ms-max", "5000"];
@@ -66,7 +70,24 @@ impl<'b> Fleet<'b> {
             fleet.hooks.push(hooks);
         }
         fleet.tell();
+        if fault.is_some() {
+            fleet.warm_up().await?;
+        }
         Ok(fleet)
+    }
+
+    /// Lets each server open its connections. On a machine that is overloaded, to open them all at once takes longer than
+    /// it may, and no fault would explain the 503.
+    async fn warm_up(&self) -> Result<()> {
+        eventually("the servers have their connections", async || {
+            let mut asked = JoinSet::new();
+            for mut client in (0..REQUESTS_AT_ONCE).flat_map(|_| self.clients()) {
+                asked.spawn(async move { client.get("/api/metalakes").await });
+            }
+            let answers: Vec<Answer> = asked.join_all().await.into_iter().collect::<Result<_>>()?;
+            Ok(answers.iter().all(|answer| answer.status == 200))
+        })
+        .await
     }
 
     pub(crate) fn addresses(&self) -> Addresses {

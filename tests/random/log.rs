@@ -1,19 +1,36 @@
-//! The history as it is written: a line an operation, by one clock.
+//! The history as it is written: a line an operation, by one clock, and an end line.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use treeline_history::Operation;
+use treeline_history::{End, Operation};
 
 /// Shared by all clients of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
-    file: Arc<Mutex<BufWriter<File>>>,
+    written: Arc<Mutex<Written>>,
     begun: Instant,
+}
+
+#[derive(Debug)]
+struct Written {
+    file: BufWriter<File>,
+    operations: usize,
+    oddities: Oddities,
+}
+
+/// What clients have seen that no history tells.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Oddities {
+    /// Requests that were not answered, though their clients waited. To the history they are unknown, as are those whose
+    /// clients hung up.
+    pub(crate) unanswered: usize,
+    /// A 503 that does not say what a 503 must: code 1002, and when to come again.
+    pub(crate) bare: usize,
 }
 
 impl Log {
@@ -23,7 +40,11 @@ impl Log {
         }
         let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Log {
-            file: Arc::new(Mutex::new(BufWriter::new(file))),
+            written: Arc::new(Mutex::new(Written {
+                file: BufWriter::new(file),
+                operations: 0,
+                oddities: Oddities::default(),
+            })),
             begun: Instant::now(),
         })
     }
@@ -37,13 +58,28 @@ impl Log {
     pub(crate) fn add(&self, operation: &Operation) -> Result<()> {
         let mut line = serde_json::to_vec(operation)?;
         line.push(b'\n');
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(file.write_all(&line)?)
+        let mut written = self.written();
+        written.operations += 1;
+        Ok(written.file.write_all(&line)?)
     }
 
-    /// Puts all of it on disk.
-    pub(crate) fn finish(&self) -> Result<()> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(file.flush()?)
+    /// Takes down what the lines cannot say.
+    pub(crate) fn note(&self, note: impl FnOnce(&mut Oddities)) {
+        note(&mut self.written().oddities);
+    }
+
+    /// Ends it, and puts all of it on disk.
+    pub(crate) fn finish(&self) -> Result<Oddities> {
+        let mut written = self.written();
+        let end = End {
+            end: written.operations,
+        };
+        writeln!(written.file, "{}", serde_json::to_string(&end)?)?;
+        written.file.flush()?;
+        Ok(written.oddities)
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,8 @@
 //! Random clients on several servers of one database, for a time; then what they saw is judged.
 //!
 //! Few names and many clients, so that nearly everything is a race. What a client asks for depends on the seed and its
-//! number alone; how it meets the others is up to the machine. With `--kills` servers die in the middle of it, and their
+//! number alone; how it meets the others is up to the machine. They play no model versions, no idempotency keys, and nothing
+//! is enabled or disabled; metalakes and catalogs stay. With `--kills` servers die in the middle of it, and their
 //! clients go on with another. When the time is over and all have ended, one more
 //! client reads everything, `treeline check` audits the database, and the checker of `tests/history` reads the log.
 //!
@@ -23,13 +24,14 @@ mod node;
 mod options;
 mod points;
 mod summary;
+mod tally;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use tokio::task::JoinSet;
 use treeline_tests::Bed;
 
@@ -39,7 +41,7 @@ use crate::fault::Fault;
 use crate::fleet::Fleet;
 use crate::log::Log;
 use crate::options::Options;
-use crate::summary::Summary;
+use crate::summary::{Aftermath, Summary};
 
 /// Names the test build of the server.
 const BINARY_VARIABLE: &str = "TREELINE_TEST_BIN";
@@ -153,14 +155,21 @@ async fn told(options: &Options) -> Result<Summary> {
         }
     }
     client(options.clients + 1).read_everything().await?;
-    log.finish()?;
+    let oddities = log.finish()?;
 
     fleet.all_are_alive().await?;
     if let Some(over) = &mut over {
         over.amiss.extend(fleet.has_passed_over().await?);
     }
-    let audit = audit(&bed).await?;
-    Summary::of(options, audit, over, silent, fleet.log_errors())
+    let aftermath = Aftermath {
+        audit: audit(&bed).await?,
+        over,
+        killed,
+        silent,
+        oddities,
+        log_errors: fleet.log_errors(),
+    };
+    Summary::of(options, aftermath)
 }
 
 /// What is wrong with the database, at any of its nodes, or between them.
@@ -168,7 +177,14 @@ async fn audit(bed: &Bed) -> Result<Option<String>> {
     for node in 0..bed.nodes() {
         let audit = bed.run(&["check", "--database", bed.database_url(node)]).await?;
         if audit.code != Some(0) {
-            return Ok(Some(audit.text()));
+            let text = audit.text();
+            // An audit that could not be made ends in the same code as one that has found something.
+            ensure!(
+                audit.code == Some(1) && text.lines().any(|line| line.starts_with("INV-")),
+                "`treeline check` has ended ({:?}) without a finding: {text}",
+                audit.code
+            );
+            return Ok(Some(text));
         }
     }
     let difference = bed.difference_of_nodes().await?;

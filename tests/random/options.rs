@@ -63,6 +63,10 @@ impl Options {
         }
         let is_whole = !options.history.as_os_str().is_empty() && options.clients > 0 && options.servers > 0;
         ensure!(is_whole, USAGE);
+        ensure!(
+            !options.kills || options.servers > 1,
+            "no client can go on if the only server is killed"
+        );
         Ok(options)
     }
 

@@ -1,16 +1,32 @@
 //! What came of a run.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::ops::RangeInclusive;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use treeline_history::{Operation, Outcome, Verb, Verdict};
+use treeline_history::{End, Outcome, Verb, Verdict};
 
 use crate::fault::{Fault, Over, Owed};
+use crate::log::Oddities;
 use crate::options::Options;
+use crate::tally::{Tally, operations};
+
+/// What a run leaves beside its history.
+#[derive(Debug)]
+pub(crate) struct Aftermath {
+    /// What `treeline check` has found.
+    pub(crate) audit: Option<String>,
+    pub(crate) over: Option<Over>,
+    /// How many servers were killed on the way.
+    pub(crate) killed: usize,
+    /// Servers that did not serve again.
+    pub(crate) silent: Vec<usize>,
+    pub(crate) oddities: Oddities,
+    /// What the servers have logged as failures of their own.
+    pub(crate) log_errors: String,
+}
 
 /// The verdict, and what the audit and the answers say beside it.
 #[derive(Debug)]
@@ -19,56 +35,37 @@ pub(crate) struct Summary {
     seed: u64,
     history: String,
     verdict: Verdict,
-    /// How often each status was answered; 0 stands for no answer.
-    answers: BTreeMap<u16, usize>,
-    /// What `treeline check` has found.
+    tally: Tally,
     audit: Option<String>,
     fault: Option<(String, Fault)>,
-    /// What was seen during the fault and must not be.
+    killed: usize,
+    unanswered: usize,
+    /// What was seen and must not be.
     amiss: Vec<&'static str>,
     /// From the end of the fault to the first write that was answered with success, in milliseconds; of the slowest server
     /// if it is owed by each.
     recovered_ms: Option<u64>,
-    /// Servers that did not serve again.
     silent: Vec<usize>,
-    /// What the servers have logged as failures of their own.
     log_errors: String,
 }
 
 impl Summary {
     /// Reads the log and judges it.
-    pub(crate) fn of(
-        options: &Options,
-        audit: Option<String>,
-        over: Option<Over>,
-        silent: Vec<usize>,
-        log_errors: String,
-    ) -> Result<Summary> {
+    pub(crate) fn of(options: &Options, aftermath: Aftermath) -> Result<Summary> {
         let open = || {
             let file = File::open(&options.history).context("cannot read the history")?;
             anyhow::Ok(BufReader::new(file))
         };
-        let mut answers = BTreeMap::new();
-        // Of each server, after the fault.
-        let mut first_writes = vec![None::<u64>; options.servers];
-        let owed = options.fault.as_ref().map(|(_, fault)| fault.owed());
-        let Over { at, amiss, stale } = over.unwrap_or_default();
-        for line in open()?.lines() {
-            let operation: Operation = serde_json::from_str(&line?)?;
-            if operation.outcome == Outcome::Ok
-                && operation.ended >= at
-                && !matches!(operation.operation, Verb::Load | Verb::List)
-                && let Some(first) = first_writes.get_mut(operation.server as usize)
-            {
-                *first = Some(first.map_or(operation.ended, |first| first.min(operation.ended)));
-            }
-            let status = match operation.outcome {
-                Outcome::Unknown => None,
-                Outcome::Ok | Outcome::Refused => operation.status,
-            };
-            *answers.entry(status.unwrap_or(0)).or_default() += 1;
+        let fault = options.fault.as_ref().map(|(_, fault)| *fault);
+        let over = aftermath.over.unwrap_or_default();
+        let tally = Tally::of(open()?, options, &over)?;
+        // Whatever is left out of it, the log itself must be whole.
+        let mut verdict = treeline_history::check(open()?)?;
+        if let Some(stale) = &over.stale {
+            verdict = treeline_history::check(without_reads(open()?, stale)?.as_bytes())?;
         }
-        let first_write = owed.and_then(|owed| match owed {
+        let first_writes = &tally.first_writes;
+        let first_write = fault.and_then(|fault| match fault.owed() {
             Owed::Any => first_writes.iter().flatten().copied().min(),
             Owed::Of(server) => first_writes.get(server).copied().flatten(),
             Owed::Each => first_writes
@@ -78,27 +75,39 @@ impl Summary {
                 .into_iter()
                 .max(),
         });
+        let mut amiss = over.amiss;
+        amiss.extend(tally.amiss(options));
+        let Oddities { unanswered, bare } = aftermath.oddities;
+        if bare > 0 {
+            amiss.push("bare-503");
+        }
+        // A server that is killed takes at most one request of each client along.
+        if fault.is_none() && unanswered > aftermath.killed * options.clients as usize {
+            amiss.push("unanswered");
+        }
+        if options.kills && aftermath.killed == 0 {
+            amiss.push("none-killed");
+        }
         Ok(Summary {
             backend: options.backend.clone(),
             seed: options.seed,
             history: options.history.display().to_string(),
-            verdict: match stale {
-                Some(stale) => treeline_history::check(without_reads(open()?, &stale)?.as_bytes())?,
-                None => treeline_history::check(open()?)?,
-            },
-            answers,
-            audit,
+            verdict,
+            audit: aftermath.audit,
             fault: options.fault.clone(),
-            silent,
-            log_errors,
+            killed: aftermath.killed,
+            unanswered,
             amiss,
-            recovered_ms: first_write.map(|first| (first - at) / 1_000),
+            recovered_ms: first_write.map(|first| (first - over.at) / 1_000),
+            silent: aftermath.silent,
+            log_errors: aftermath.log_errors,
+            tally,
         })
     }
 
     pub(crate) fn holds(&self) -> bool {
         let is_amiss = !self.amiss.is_empty();
-        self.verdict.holds() && self.audit.is_none() && self.failed() == 0 && !is_amiss && !self.is_late()
+        self.verdict.holds() && self.audit.is_none() && self.tally.failed == 0 && !is_amiss && !self.is_late()
     }
 
     /// Whether the servers took too long to serve again.
@@ -110,16 +119,6 @@ impl Summary {
         self.fault.as_ref().is_some_and(|(_, fault)| is_late(*fault)) || !self.silent.is_empty()
     }
 
-    /// How often a server answered that it had failed. Only a fault gives it a reason to say that it cannot serve now.
-    fn failed(&self) -> usize {
-        let is_told = |status: u16| status == 503 && self.fault.is_some();
-        let failures = self
-            .answers
-            .iter()
-            .filter(|(status, _)| **status >= 500 && !is_told(**status));
-        failures.map(|(_, count)| count).sum()
-    }
-
     /// What is wrong, for people.
     pub(crate) fn complaint(&self) -> Option<String> {
         if self.holds() {
@@ -128,11 +127,18 @@ impl Summary {
         let audit = self.audit.as_deref().map_or(String::new(), |text| {
             format!("`treeline check` found something:\n{text}")
         });
-        let failed = match self.failed() {
+        let failed = match self.tally.failed {
             0 => String::new(),
             failed => format!("{failed} answers were a 5xx; logged:\n{}\n", self.log_errors),
         };
-        Some(format!("{}{failed}{audit}in {}", self.verdict, self.history))
+        let amiss = match self.amiss.as_slice() {
+            [] => String::new(),
+            amiss => format!("amiss: {}\n", amiss.join(", ")),
+        };
+        Some(format!(
+            "{}{amiss}{failed}{audit}in {}",
+            self.verdict, self.history
+        ))
     }
 
     /// All of it, for programs, on one line.
@@ -152,8 +158,11 @@ impl Summary {
             "refused": self.verdict.refused,
             "unknown": self.verdict.unknown,
             "entities": self.verdict.entities,
-            "answers": self.answers,
-            "failed": self.failed(),
+            "answers": self.tally.answers,
+            "unanswered": self.unanswered,
+            "slowest_ms": self.tally.slowest / 1_000,
+            "killed": self.killed,
+            "failed": self.tally.failed,
             "rules": rules,
             "audit": self.audit,
             "fault": self.fault.as_ref().map(|(name, _)| name),
@@ -168,10 +177,9 @@ impl Summary {
 
 /// The log without what was only read in a time, which a refusal and the drop of nothing are as well.
 fn without_reads(log: impl BufRead, time: &RangeInclusive<u64>) -> Result<String> {
-    let mut kept = String::new();
-    for line in log.lines() {
-        let mut line = line?;
-        let mut operation: Operation = serde_json::from_str(&line)?;
+    let (mut kept, mut end) = (String::new(), End { end: 0 });
+    for operation in operations(log) {
+        let mut operation = operation?;
         if operation.ended >= *time.start() && operation.begun <= *time.end() {
             let is_read = matches!(operation.operation, Verb::Load | Verb::List);
             if is_read || operation.dropped == Some(false) {
@@ -179,11 +187,12 @@ fn without_reads(log: impl BufRead, time: &RangeInclusive<u64>) -> Result<String
             }
             if operation.outcome == Outcome::Refused {
                 operation.outcome = Outcome::Unknown;
-                line = serde_json::to_string(&operation)?;
             }
         }
-        kept.push_str(&line);
+        end.end += 1;
+        kept.push_str(&serde_json::to_string(&operation)?);
         kept.push('\n');
     }
+    kept.push_str(&serde_json::to_string(&end)?);
     Ok(kept)
 }

@@ -4,19 +4,27 @@
 use std::io::BufRead;
 
 use crate::components::Components;
-use crate::history::Answer;
+use crate::history::{Answer, History};
 use crate::index::Index;
 use crate::judge::Judge;
-use crate::read::{self, Unreadable};
+use crate::read::{self, Ending, Unreadable};
 use crate::sighting::sightings;
 use crate::verdict::Verdict;
 use crate::{evidence, gaps, names, realtime, stays, values, versions};
 
-/// Judges a history: one [`crate::Operation`] a line.
+/// Judges a history: one [`crate::Operation`] a line, and the [`crate::End`].
 pub fn check(input: impl BufRead) -> Result<Verdict, Unreadable> {
-    let history = read::read(input)?;
+    Ok(judge(&read::read(input, Ending::Demanded)?))
+}
+
+/// The same of one that may lack its end line. What came after its last line is then not known.
+pub fn check_unended(input: impl BufRead) -> Result<Verdict, Unreadable> {
+    Ok(judge(&read::read(input, Ending::Optional)?))
+}
+
+fn judge(history: &History) -> Verdict {
     let mut judge = Judge {
-        history: &history,
+        history,
         verdict: Verdict::default(),
     };
     judge.verdict.operations = history.operations.len();
@@ -27,17 +35,17 @@ pub fn check(input: impl BufRead) -> Result<Verdict, Unreadable> {
             Answer::Unknown => judge.verdict.unknown += 1,
         }
     }
-    let components = Components::of_history(&history);
-    let sightings = sightings(&history);
+    let components = Components::of_history(history);
+    let sightings = sightings(history);
     let versions::Ordered { entities, mut broken } = versions::check(&mut judge, &sightings, &components);
     let replayed = values::check(&mut judge, &entities, &components);
     gaps::check(&mut judge, &entities, &components, &replayed);
     realtime::check(&mut judge, &entities);
-    let index = Index::of(&history);
+    let index = Index::of(history);
     let stays = stays::stays(&mut judge, &entities, &index, &mut broken);
     let mut holders = names::check(&mut judge, &stays, &entities, &index, broken);
     evidence::check(&mut judge, &index, &mut holders);
     names::count(&mut judge, &index, &holders);
     judge.verdict.violations.sort_by_key(|violation| violation.rule);
-    Ok(judge.verdict)
+    judge.verdict
 }

@@ -20,9 +20,9 @@ mod stays;
 mod values;
 mod versions;
 
-pub use check::check;
+pub use check::{check, check_unended};
 pub use evidence::LISTED_NAMES_MAX;
-pub use operation::{Operation, Outcome, Tag, Verb};
+pub use operation::{End, Operation, Outcome, Tag, Verb};
 pub use read::{BYTES_MAX, LINE_BYTES_MAX, LINES_MAX, Unreadable};
 pub use simulate::{Simulation, simulate};
 pub use verdict::{Concerned, Rule, VIOLATIONS_MAX, Verdict, Violation};

@@ -6,14 +6,15 @@
 )]
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write as _};
+use std::io::{BufRead, BufReader, BufWriter, Write as _};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
-use treeline_history::{Simulation, Unreadable, check, simulate};
+use treeline_history::{End, Simulation, Unreadable, check, check_unended, simulate};
 
 const USAGE: &str = "\
-treeline-history FILE                      judges a history, an operation a line; `-` reads the standard input
+treeline-history [--unended] FILE          judges a history, an operation a line; `-` reads the standard input;
+                                           --unended takes one that may be cut off, for it has no end line
 treeline-history --simulate LINES [SEED]   prints a history of a store that is right, for a try at any size";
 
 fn main() -> ExitCode {
@@ -39,18 +40,27 @@ fn run() -> Result<ExitCode> {
             println!("{USAGE}");
             Ok(ExitCode::SUCCESS)
         }
-        [file] if *file == "-" || !file.starts_with('-') => judge(file),
+        ["--unended", file] if is_file(file) => judge(file, true),
+        [file] if is_file(file) => judge(file, false),
         _ => bail!(USAGE),
     }
 }
 
-fn judge(file: &str) -> Result<ExitCode> {
-    let verdict = if file == "-" {
-        check(std::io::stdin().lock())?
+fn is_file(word: &str) -> bool {
+    word == "-" || !word.starts_with('-')
+}
+
+fn judge(file: &str, may_be_unended: bool) -> Result<ExitCode> {
+    let input: Box<dyn BufRead> = if file == "-" {
+        Box::new(std::io::stdin().lock())
     } else {
-        check(BufReader::new(
-            File::open(file).with_context(|| format!("cannot open {file}"))?,
-        ))?
+        let opened = File::open(file).with_context(|| format!("cannot open {file}"))?;
+        Box::new(BufReader::new(opened))
+    };
+    let verdict = if may_be_unended {
+        check_unended(input)?
+    } else {
+        check(input)?
     };
     print!("{verdict}");
     Ok(if verdict.holds() {
@@ -68,8 +78,9 @@ fn print_simulated(lines: &str, seed: &str) -> Result<ExitCode> {
         unknown_percent: 1,
     };
     let mut output = BufWriter::new(std::io::stdout().lock());
-    let mut written = Ok(());
+    let (mut end, mut written) = (End { end: 0 }, Ok(()));
     simulate(&simulation, |operation| {
+        end.end += 1;
         if written.is_ok() {
             written = serde_json::to_writer(&mut output, &operation)
                 .map_err(anyhow::Error::from)
@@ -77,6 +88,7 @@ fn print_simulated(lines: &str, seed: &str) -> Result<ExitCode> {
         }
     });
     written?;
+    writeln!(output, "{}", serde_json::to_string(&end)?)?;
     output.flush()?;
     Ok(ExitCode::SUCCESS)
 }

@@ -36,7 +36,7 @@ pub enum Outcome {
     Unknown,
 }
 
-/// One operation. A history is one of these a line, as JSON, in any order of lines.
+/// One operation. A history is one of these a line, as JSON, in any order of lines, and an [`End`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Operation {
@@ -116,6 +116,14 @@ impl Operation {
             dropped: None,
         }
     }
+}
+
+/// The last line of a history. Without it nobody could tell one that was cut off from a whole one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    /// How many operations stand before it.
+    pub end: usize,
 }
 
 /// The state of an entity: which one, and after how many writes.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{BufRead, Read as _};
 
 use crate::history::{Answer, History, NEVER, Op, PlaceId, Symbol};
-use crate::operation::{Operation, Outcome, Tag, Verb};
+use crate::operation::{End, Operation, Outcome, Tag, Verb};
 
 /// The longest history that is read. A line takes about 400 bytes of memory, so this many take 1.6 GB.
 pub const LINES_MAX: usize = 4_000_000;
@@ -33,9 +33,16 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
+/// Whether a history must have its end line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Demanded,
+    Optional,
+}
+
 /// Reads all lines. Blank ones are passed over.
-pub(crate) fn read(mut input: impl BufRead) -> Result<History, Unreadable> {
-    let mut history = History::default();
+pub(crate) fn read(mut input: impl BufRead, ending: Ending) -> Result<History, Unreadable> {
+    let (mut history, mut is_ended) = (History::default(), false);
     let (mut line, mut number, mut total) = (Vec::new(), 0, 0);
     loop {
         line.clear();
@@ -61,15 +68,38 @@ pub(crate) fn read(mut input: impl BufRead) -> Result<History, Unreadable> {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let operation: Operation = serde_json::from_slice(&line).map_err(|error| {
-            let cut = if is_whole {
-                ""
-            } else {
-                "cut off in the middle of a line: "
-            };
-            refuse(format!("{cut}{error}"))
-        })?;
-        add(&mut history, number, operation).map_err(refuse)?;
+        if is_ended {
+            return Err(refuse("comes after the end line".to_owned()));
+        }
+        match serde_json::from_slice(&line) {
+            Ok(operation) => add(&mut history, number, operation).map_err(refuse)?,
+            Err(error) => {
+                let cut = if is_whole {
+                    ""
+                } else {
+                    "cut off in the middle of a line: "
+                };
+                let end = serde_json::from_slice(&line);
+                let End { end } = end.map_err(|_| refuse(format!("{cut}{error}")))?;
+                let count = history.operations.len();
+                if end != count {
+                    return Err(refuse(format!("ends {end} operations, but there are {count}")));
+                }
+                is_ended = true;
+            }
+        }
+    }
+    let refuse = |reason| Unreadable {
+        // Nothing is on the line at which the file ends.
+        line: (number - 1).max(1),
+        reason,
+    };
+    if history.operations.is_empty() {
+        return Err(refuse("has no operation".to_owned()));
+    }
+    if !is_ended && ending == Ending::Demanded {
+        let reason = "is the last, and no end line; what came after it is not known";
+        return Err(refuse(reason.to_owned()));
     }
     one_at_a_time(&history)?;
     no_parent_is_renamed(&history)?;

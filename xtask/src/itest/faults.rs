@@ -63,6 +63,17 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
         let known: Vec<&str> = FAULTS.iter().map(|(known, _)| *known).collect();
         bail!("there is no fault `{name}`; there are {}", known.join(", "));
     }
+    let suffered = |backends: &[&str]| backends.iter().any(|name| bench.plan.backends.contains(name));
+    let nowhere: Vec<&str> = FAULTS
+        .into_iter()
+        .filter(|(name, backends)| only.iter().any(|fault| fault == name) && !suffered(backends))
+        .map(|(name, _)| name)
+        .collect();
+    ensure!(
+        nowhere.is_empty(),
+        "no backend of this run can suffer {}",
+        nowhere.join(", ")
+    );
     ensure!(
         bench.plan.seconds.is_none_or(|seconds| seconds >= SECONDS),
         "a fault and what comes after it take {SECONDS} s"

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use treeline_history::{Operation, Outcome, Rule, Tag, Unreadable, Verb, Verdict, check};
+use treeline_history::{End, Operation, Outcome, Rule, Tag, Unreadable, Verb, Verdict, check};
 
 /// A history in the making.
 #[derive(Clone, Debug, Default)]
@@ -150,9 +150,16 @@ pub(crate) fn during(operation: &mut Operation, process: u32, begun: u64, ended:
     (operation.process, operation.begun, operation.ended) = (process, begun, ended);
 }
 
+/// A whole history.
 pub(crate) fn lines(operations: &[Operation]) -> String {
     let line = |operation| serde_json::to_string(operation).unwrap() + "\n";
-    operations.iter().map(line).collect()
+    let lines: String = operations.iter().map(line).collect();
+    lines + &end(operations.len())
+}
+
+/// The end line of so many operations.
+pub(crate) fn end(operations: usize) -> String {
+    serde_json::to_string(&End { end: operations }).unwrap() + "\n"
 }
 
 /// A history that is right and has something of everything. The line of each operation stands beside it.

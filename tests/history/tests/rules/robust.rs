@@ -3,9 +3,9 @@
 use std::io::{self, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
-use treeline_history::{LINE_BYTES_MAX, LINES_MAX, Simulation, Unreadable, check, simulate};
+use treeline_history::{LINE_BYTES_MAX, LINES_MAX, Simulation, Unreadable, check, check_unended, simulate};
 
-use crate::book::{during, good, lines};
+use crate::book::{during, end, good, lines};
 
 fn refusal(text: impl AsRef<[u8]>) -> Unreadable {
     check(text.as_ref()).unwrap_err()
@@ -14,11 +14,60 @@ fn refusal(text: impl AsRef<[u8]>) -> Unreadable {
 #[test]
 fn a_file_cut_in_the_middle_of_a_line_is_refused_at_that_line() {
     let text = lines(&good().operations);
-    let refused = refusal(&text[..text.len() - 20]);
-    assert_eq!(refused.line, good().line());
-    assert!(refused.reason.contains("cut off"), "{refused}");
+    for (bytes, line) in [(5, good().line() + 1), (30, good().line())] {
+        let refused = refusal(&text[..text.len() - bytes]);
+        assert_eq!(refused.line, line);
+        assert!(refused.reason.contains("cut off"), "{refused}");
+    }
     // Without its last line's end it is whole.
     assert!(check(text.trim_end().as_bytes()).is_ok());
+}
+
+#[test]
+fn a_history_without_an_operation_is_refused() {
+    for text in [String::new(), "\n\n".to_owned(), end(0)] {
+        let refused = refusal(&text);
+        assert!(refused.reason.contains("no operation"), "{refused}");
+        assert_eq!(check_unended(text.as_bytes()), Err(refused));
+    }
+}
+
+#[test]
+fn a_file_cut_off_at_the_end_of_a_line_is_refused_unless_that_is_allowed() {
+    let text = lines(&good().operations);
+    for (count, line) in text.lines().enumerate().skip(1) {
+        let kept = text.find(line).unwrap();
+        let refused = refusal(&text[..kept]);
+        assert_eq!(refused.line, count);
+        assert!(refused.reason.contains("no end line"), "{refused}");
+        let verdict = check_unended(&text.as_bytes()[..kept]).unwrap();
+        assert_eq!(verdict.operations, count);
+    }
+}
+
+#[test]
+fn an_end_line_that_counts_other_operations_than_there_are_is_refused() {
+    let text = lines(&good().operations);
+    let (first, without_it) = text.split_once('\n').unwrap();
+    for text in [without_it.to_owned(), format!("{first}\n{text}")] {
+        let refused = refusal(&text);
+        assert!(refused.reason.contains("ends 22 operations"), "{refused}");
+        assert_eq!(check_unended(text.as_bytes()), Err(refused));
+    }
+}
+
+#[test]
+fn what_comes_after_the_end_line_is_refused_at_its_line() {
+    let whole = lines(&good().operations);
+    let (first, _) = whole.split_once('\n').unwrap();
+    for after in [first.to_owned(), end(good().line()), "{".to_owned()] {
+        let text = format!("{whole}\n{after}\n");
+        let refused = refusal(&text);
+        assert_eq!(refused.line, good().line() + 3);
+        assert!(refused.reason.contains("after the end line"), "{refused}");
+        assert_eq!(check_unended(text.as_bytes()), Err(refused));
+    }
+    assert!(check((whole + "\n \n").as_bytes()).is_ok());
 }
 
 #[test]
@@ -142,18 +191,15 @@ fn a_history_of_too_many_lines_is_refused_with_the_line() {
 
 #[test]
 fn a_large_history_is_judged() {
-    let mut text = Vec::new();
+    let mut operations = Vec::new();
     let simulation = Simulation {
         seed: 3,
         operations: 30_000,
         clients: 16,
         unknown_percent: 3,
     };
-    simulate(&simulation, |operation| {
-        serde_json::to_writer(&mut text, &operation).unwrap();
-        text.push(b'\n');
-    });
-    let verdict = check(text.as_slice()).unwrap();
+    simulate(&simulation, |operation| operations.push(operation));
+    let verdict = check(lines(&operations).as_bytes()).unwrap();
     assert!(verdict.holds() && verdict.operations >= 30_000, "{verdict}");
 }
 
@@ -161,14 +207,20 @@ fn a_large_history_is_judged() {
 fn the_exit_code_tells_a_broken_rule_from_an_unreadable_history() {
     let mut broken = good();
     broken.at(5).version = Some(2);
+    let whole = lines(&good().operations);
+    let unended = whole.replace(&end(good().line()), "");
     let cases = [
-        (lines(&good().operations), 0, "0 violations"),
-        (lines(&broken.operations), 1, "H-VERSIONS"),
-        ("{".to_owned(), 2, "line 1"),
+        (&["-"][..], &whole, 0, "0 violations"),
+        (&["-"], &lines(&broken.operations), 1, "H-VERSIONS"),
+        (&["-"], &"{".to_owned(), 2, "line 1"),
+        (&["-"], &String::new(), 2, "no operation"),
+        (&["-"], &unended, 2, "line 22"),
+        (&["--unended", "-"], &unended, 0, "0 violations"),
+        (&["--unended", "-"], &whole, 0, "0 violations"),
     ];
-    for (history, code, said) in cases {
+    for (arguments, history, code, said) in cases {
         let mut checker = Command::new(env!("CARGO_BIN_EXE_treeline-history"))
-            .arg("-")
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
