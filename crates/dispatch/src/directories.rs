@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use treeline_connectors::{FileStat, Locations, Made, Stat};
 use treeline_core::{EntityId, Error, Result};
-use treeline_storage::{Store, Task, TaskFilter, TaskKind};
+use treeline_storage::{Removal, Store, Task, TaskFilter, TaskKind};
 
 /// Tasks that are claimed at once.
 const BATCH: u16 = 64;
@@ -113,7 +113,7 @@ impl Directories {
     /// What fails here is tried again more and more seldom.
     pub(crate) async fn finish_removals_around(&self, location: &str, deadline: Instant) -> Result<()> {
         let (mut failures, mut next_try) = (0, Instant::now());
-        while self.store.removal_pending(location).await? {
+        while self.store.removal_around(location).await? != Removal::None {
             give_up_after(deadline)?;
             let filter = TaskFilter::RemovalsAround(location.to_owned());
             let ran = if Instant::now() < next_try {
@@ -136,11 +136,13 @@ impl Directories {
     /// Lets those removals end at or around the location of a fileset, just committed, that were claimed before anybody
     /// could see it. One that is not claimed finds the fileset when it is, or waits until its directory is made.
     pub(crate) async fn outlast_removals_around(&self, location: &str, deadline: Instant) -> Result<()> {
-        while self.store.removal_pending(location).await? {
+        let mut removal = self.store.removal_around(location).await?;
+        while removal != Removal::None {
             // A claim that has run out is taken over, so that whoever had it does not begin after all.
             self.run_some(TaskFilter::RemovalsAround(location.to_owned()))
                 .await;
-            if !self.store.removal_claimed(location).await? {
+            removal = self.store.removal_around(location).await?;
+            if removal != Removal::Claimed {
                 break;
             }
             give_up_after(deadline)?;
@@ -184,7 +186,8 @@ impl Directories {
     async fn run(&self, task: &Task) -> Result<()> {
         #[cfg(feature = "test-hooks")]
         hold("purge.claimed", task).await?;
-        if task.kind == TaskKind::RemoveTree && !self.store.extend_task(task).await? {
+        let removes = task.kind != TaskKind::MakeDirectory;
+        if removes && !self.store.extend_task(task).await? {
             // It stood behind others of its batch for too long. Somebody else has it, or has had it, and the directory
             // may be that of a successor by now (INV-15).
             return Ok(());
