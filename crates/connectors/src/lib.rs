@@ -11,4 +11,4 @@ pub use local::LocalFiles;
 pub use location::{LOCATION_BYTES_MAX, contains, local_path, overlaps, qualify, scheme_of};
 pub use registry::Locations;
 pub use roots::AllowedRoots;
-pub use store::{FileStat, LocationStore, Made, Stat};
+pub use store::{DirectoryId, FileStat, LocationStore, Made, Removed, Stat};

@@ -1,22 +1,33 @@
 //! Files of this machine.
 //!
 //! Each call is one closure on tokio's threads for blocking work, from its first check to its last step: a caller
-//! that goes away leaves no half-done call behind, and nothing awaits between a check and what it is for.
+//! that goes away leaves no half-done call behind, and nothing awaits between a check and what it is for. A file system
+//! that never answers keeps the thread; so calls are counted, and those past the bound are refused.
+
+mod tree;
 
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
-#[cfg(unix)]
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use async_trait::async_trait;
+use tokio::sync::Semaphore;
 use treeline_core::{Error, Result};
 
 use crate::failure::explain;
 use crate::location::{local_path, refused};
-use crate::{AllowedRoots, FileStat, LocationStore, Made, Stat};
+use crate::{AllowedRoots, DirectoryId, FileStat, LocationStore, Made, Removed, Stat};
+
+/// How many calls are in the file system at a time: an eighth of tokio's threads for blocking work.
+const CALLS_MAX: usize = 64;
+
+/// How long a call waits for others to end before it is refused.
+const TURN_MAX: Duration = Duration::from_secs(2);
+
+/// How long one step of the removal of a tree takes.
+const STEP: Duration = Duration::from_millis(500);
 
 /// How often a call starts again because somebody else made or removed something under it.
 const ATTEMPTS_MAX: u32 = 5;
@@ -28,6 +39,7 @@ const ATTEMPTS_MAX: u32 = 5;
 #[derive(Clone, Debug)]
 pub struct LocalFiles {
     roots: Arc<AllowedRoots>,
+    calls: Arc<Semaphore>,
 }
 
 impl LocalFiles {
@@ -35,6 +47,7 @@ impl LocalFiles {
     pub fn new(roots: AllowedRoots) -> LocalFiles {
         LocalFiles {
             roots: Arc::new(roots),
+            calls: Arc::new(Semaphore::new(CALLS_MAX)),
         }
     }
 
@@ -57,9 +70,17 @@ impl LocalFiles {
         location: &str,
         call: impl FnOnce(&AllowedRoots, &str, &Path) -> Result<T> + Send + 'static,
     ) -> Result<T> {
+        let turn = tokio::time::timeout(TURN_MAX, Arc::clone(&self.calls).acquire_owned());
+        let Ok(Ok(turn)) = turn.await else {
+            return Err(Error::Unavailable {
+                reason: format!("{CALLS_MAX} calls to the file system have not ended yet"),
+            });
+        };
         let roots = Arc::clone(&self.roots);
         let location = location.to_owned();
         let work = move || {
+            // Ends with the call, not with whoever waits for it.
+            let _turn = turn;
             let path = local_path(&location).ok_or_else(|| refused(&location, "is not on this machine"))?;
             call(&roots, &location, &path)
         };
@@ -74,10 +95,6 @@ impl LocalFiles {
 
 #[async_trait]
 impl LocationStore for LocalFiles {
-    async fn check(&self, location: &str) -> Result<()> {
-        self.run(location, |_, _, _| Ok(())).await
-    }
-
     async fn stat(&self, location: &str) -> Result<Stat> {
         self.run(location, |_, location, path| stat(location, path)).await
     }
@@ -87,9 +104,11 @@ impl LocationStore for LocalFiles {
             .await
     }
 
-    async fn remove_tree(&self, location: &str) -> Result<()> {
-        self.run(location, |_, location, path| remove_tree(location, path, None))
-            .await
+    async fn remove_tree(&self, location: &str, begun: Option<DirectoryId>) -> Result<Removed> {
+        self.run(location, move |_, location, path| {
+            tree::remove(location, path, begun, Instant::now() + STEP)
+        })
+        .await
     }
 
     async fn remove_empty_dir(&self, location: &str) -> Result<bool> {
@@ -149,49 +168,6 @@ fn make_dir(location: &str, path: &Path) -> Result<Made> {
             // A drop removed the directory above between the two steps.
             Err(error) if error.kind() == ErrorKind::NotFound && attempt < ATTEMPTS_MAX => {}
             Err(error) => return Err(explain("make", location, &error)),
-        }
-    }
-}
-
-/// One directory among all that are ever at a place: the number of one that is gone may be given again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
-    #[cfg(unix)]
-    number: (u64, u64),
-    made_at: Option<SystemTime>,
-}
-
-impl Identity {
-    fn of(metadata: &Metadata) -> Identity {
-        Identity {
-            #[cfg(unix)]
-            number: (metadata.dev(), metadata.ino()),
-            made_at: metadata.created().ok(),
-        }
-    }
-}
-
-/// Below the location the standard library goes from one open directory to the next and unlinks links instead of
-/// following them, so nobody can lead it elsewhere meanwhile. A directory that has come in the place of the one that
-/// this began with is somebody else's, and stays; so does what is no directory.
-fn remove_tree(location: &str, path: &Path, mut begun: Option<Identity>) -> Result<()> {
-    let mut attempt = 0;
-    loop {
-        attempt += 1;
-        let Some(found) = look(location, path)?.filter(Metadata::is_dir) else {
-            return Ok(());
-        };
-        let found = Identity::of(&found);
-        if *begun.get_or_insert(found) != found {
-            return Ok(());
-        }
-        match fs::remove_dir_all(path) {
-            Ok(()) => return Ok(()),
-            // Somebody removes the same tree, or still writes to it: look again.
-            Err(error)
-                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty)
-                    && attempt < ATTEMPTS_MAX => {}
-            Err(error) => return Err(explain("remove", location, &error)),
         }
     }
 }

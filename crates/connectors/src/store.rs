@@ -1,6 +1,10 @@
 //! What a catalog may do to a place that keeps files, whatever stands behind it.
 
 use std::fmt;
+use std::fs::Metadata;
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt;
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use treeline_core::Result;
@@ -11,18 +15,16 @@ use treeline_core::Result;
 /// and died before it could say so is simply run again.
 #[async_trait]
 pub trait LocationStore: fmt::Debug + Send + Sync {
-    /// Whether this store would ever touch the location. Asked before anything is written about it.
-    async fn check(&self, location: &str) -> Result<()>;
-
-    /// What is at the location now.
+    /// What is at the location now. Refuses one that this store would never touch.
     async fn stat(&self, location: &str) -> Result<Stat>;
 
     /// Makes the directory and what is missing above it; says whether it was there already. A file there is an error.
     async fn make_dir(&self, location: &str) -> Result<Made>;
 
-    /// Removes the tree. Follows no symbolic link. Absent is no error; what is not a directory stays, and so does a
-    /// directory that somebody has put in the place of the one that was being removed.
-    async fn remove_tree(&self, location: &str) -> Result<()>;
+    /// Removes the tree, or as much of it as a moment allows: then the next step is told what the first began with.
+    /// Follows no symbolic link. Absent is no error; what is not a directory stays, and so does a directory that
+    /// somebody has put in the place of the one that was being removed.
+    async fn remove_tree(&self, location: &str, begun: Option<DirectoryId>) -> Result<Removed>;
 
     /// Removes the directory only if it is empty. Absent, non-empty, or at a place that this store never touches is no
     /// error: it tidies up where it can. Says whether it removed it.
@@ -51,6 +53,34 @@ pub enum Made {
     Created,
     /// Somebody had made it before us.
     Existed,
+}
+
+/// How far [`LocationStore::remove_tree`] has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removed {
+    /// Nothing of it is left.
+    All,
+    /// Some of this directory is left.
+    Some(DirectoryId),
+}
+
+/// One directory among all that are ever at a place: the number of one that is gone may be given again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectoryId {
+    #[cfg(unix)]
+    number: (u64, u64),
+    made_at: Option<SystemTime>,
+}
+
+impl DirectoryId {
+    /// The directory that this was said of.
+    pub fn of(metadata: &Metadata) -> DirectoryId {
+        DirectoryId {
+            #[cfg(unix)]
+            number: (metadata.dev(), metadata.ino()),
+            made_at: metadata.created().ok(),
+        }
+    }
 }
 
 /// One entry of a directory. A symbolic link is described itself, not what it leads to.

@@ -2,17 +2,28 @@
 //!
 //! File work holds no transaction and no row lock. A task is claimed, done and settled; a failure releases it, to be
 //! tried again later, by whoever comes. Everything here may run twice.
+//!
+//! Nobody waits without a bound for what keeps files: a call has a deadline ([`Places`]), and work runs on the tracker,
+//! where whoever asked for it leaves it at its own.
 
+mod places;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use places::Places;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
-use treeline_connectors::{FileStat, Locations, Made, Stat};
+use treeline_connectors::{FileStat, Locations, Made, Removed, Stat, contains};
 use treeline_core::{EntityId, Error, Result};
-use treeline_storage::{Store, Task, TaskFilter, TaskKind};
+use treeline_storage::{Removal, Store, Task, TaskFilter, TaskKind};
 
-/// Tasks that are claimed at once.
+/// Tasks that a request claims at once.
 const BATCH: u16 = 64;
+
+/// Tasks that a server's sweeps do at a time. A quarter of the calls that the local file system lets in.
+const HANDS: u16 = 16;
 
 /// A failed task waits twice as long each time, from one second to an hour.
 const RETRY_WAIT_MIN: Duration = Duration::from_secs(1);
@@ -22,14 +33,14 @@ const RETRY_WAIT_MAX: Duration = Duration::from_secs(60 * 60);
 const POLL: Duration = Duration::from_millis(20);
 
 /// What came of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Ran {
     /// There was nothing to claim.
     Nothing,
     /// Some of it was done, so that looking for more is worth it.
     Done,
-    /// All of it failed.
-    Failed,
+    /// All of it failed, first of all here and for this.
+    Failed(String, Error),
 }
 
 /// How long what has failed so often waits.
@@ -42,36 +53,41 @@ fn retry_wait(attempts: i64) -> Duration {
 #[derive(Clone, Debug)]
 pub(crate) struct Directories {
     store: Store,
-    places: Locations,
+    places: Places,
     tracker: TaskTracker,
+    hands: Arc<Semaphore>,
     wait: Duration,
 }
 
 impl Directories {
-    pub(crate) fn new(store: Store, places: Locations, tracker: TaskTracker, wait: Duration) -> Directories {
+    /// A request waits for removals for `wait`, and anybody for one call for `call_max`.
+    pub(crate) fn new(store: Store, places: Locations, wait: Duration, call_max: Duration) -> Directories {
         Directories {
             store,
-            places,
-            tracker,
+            places: Places::new(places, call_max),
+            tracker: TaskTracker::new(),
+            hands: Arc::new(Semaphore::new(HANDS.into())),
             wait,
         }
     }
 
     /// Whether this server has a file system for that location.
     pub(crate) fn reaches(&self, location: &str) -> bool {
-        self.places.get(location).is_some()
+        self.places.reach(location)
     }
 
     /// What is there now. Refuses a location that no fileset may have.
     pub(crate) async fn stat(&self, location: &str) -> Result<Stat> {
-        let place = self.places.require(location)?;
-        place.check(location).await?;
-        place.stat(location).await
+        self.places
+            .call("stat", location, |place| place.stat(location))
+            .await
     }
 
     /// One level of files.
     pub(crate) async fn list(&self, location: &str, entries_max: usize) -> Result<Vec<FileStat>> {
-        self.places.require(location)?.list(location, entries_max).await
+        self.places
+            .call("list", location, |place| place.list(location, entries_max))
+            .await
     }
 
     /// Makes the directories of a fileset that was just created. Goes on if the client goes away.
@@ -97,7 +113,7 @@ impl Directories {
     pub(crate) async fn remove_caused_by(&self, dropped: EntityId) {
         let directories = self.clone();
         let removing =
-            async move { while directories.run_some(TaskFilter::CausedBy(dropped)).await == Ran::Done {} };
+            async move { while let Ran::Done = directories.run_some(TaskFilter::CausedBy(dropped)).await {} };
         let removal = self.tracker.spawn(removing);
         if tokio::time::timeout(self.wait, removal).await.is_err() {
             tracing::info!(%dropped, "directories of a drop are still being removed");
@@ -106,27 +122,30 @@ impl Directories {
 
     /// Makes a directory that a live fileset keeps its files in, if it is not there.
     pub(crate) async fn require(&self, location: &str) -> Result<()> {
-        self.places.require(location)?.make_dir(location).await.map(drop)
+        self.places
+            .call("make_dir", location, |place| place.make_dir(location))
+            .await
+            .map(drop)
     }
 
     /// Sees to it that nothing is left to be removed at or around a location, by doing it or by waiting for others.
-    /// What fails here is tried again more and more seldom.
+    /// What fails here is tried again more and more seldom, and said in the end.
     pub(crate) async fn finish_removals_around(&self, location: &str, deadline: Instant) -> Result<()> {
-        let (mut failures, mut next_try) = (0, Instant::now());
-        while self.store.removal_pending(location).await? {
-            give_up_after(deadline)?;
-            let filter = TaskFilter::RemovalsAround(location.to_owned());
+        let (mut failures, mut next_try, mut last) = (0, Instant::now(), None);
+        while self.store.removal_around(location).await? != Removal::None {
+            give_up_after(deadline).map_err(|contended| last.take().unwrap_or(contended))?;
             let ran = if Instant::now() < next_try {
                 Ran::Nothing
             } else {
-                self.run_some(filter).await
+                self.run_around(location, deadline).await?
             };
             match ran {
                 Ran::Done => {}
                 Ran::Nothing => rest(location).await?,
-                Ran::Failed => {
+                Ran::Failed(place, error) => {
                     failures += 1;
                     next_try = Instant::now() + retry_wait(failures);
+                    last = Some(still_to_be_removed(location, &place, &error));
                 }
             }
         }
@@ -136,22 +155,58 @@ impl Directories {
     /// Lets those removals end at or around the location of a fileset, just committed, that were claimed before anybody
     /// could see it. One that is not claimed finds the fileset when it is, or waits until its directory is made.
     pub(crate) async fn outlast_removals_around(&self, location: &str, deadline: Instant) -> Result<()> {
-        while self.store.removal_pending(location).await? {
+        let mut removal = self.store.removal_around(location).await?;
+        while removal != Removal::None {
             // A claim that has run out is taken over, so that whoever had it does not begin after all.
-            self.run_some(TaskFilter::RemovalsAround(location.to_owned()))
-                .await;
-            if !self.store.removal_claimed(location).await? {
+            let ran = self.run_around(location, deadline).await;
+            removal = self.store.removal_around(location).await?;
+            if removal != Removal::Claimed {
                 break;
             }
+            ran?;
             give_up_after(deadline)?;
             rest(location).await?;
         }
         Ok(())
     }
 
-    /// Does whatever is due, whoever left it.
+    /// Does removals at or around a location on the tracker, where they go on if there is no time to wait for them.
+    async fn run_around(&self, location: &str, deadline: Instant) -> Result<Ran> {
+        let (directories, filter) = (self.clone(), TaskFilter::RemovalsAround(location.to_owned()));
+        let running = self
+            .tracker
+            .spawn(async move { directories.run_some(filter).await });
+        match timeout_at(deadline, running).await {
+            Ok(Ok(ran)) => Ok(ran),
+            Ok(Err(panic)) => Err(Error::internal(panic.to_string())),
+            Err(_) => Err(left_behind(location, "still being removed")),
+        }
+    }
+
+    /// Sets to work on whatever is due, whoever left it, as many hands as are free, and waits for none of them: one that
+    /// meets a file system that hangs holds up nobody else.
     pub(crate) async fn sweep(&self) {
-        while self.run_some(TaskFilter::Due).await == Ran::Done {}
+        let free = std::iter::from_fn(|| Arc::clone(&self.hands).try_acquire_owned().ok());
+        let hands: Vec<OwnedSemaphorePermit> = free.collect();
+        if hands.is_empty() {
+            return;
+        }
+        let limit = u16::try_from(hands.len()).unwrap_or(HANDS);
+        for (task, hand) in self.claim(TaskFilter::Due, limit).await.into_iter().zip(hands) {
+            self.hand_over(task, hand);
+        }
+    }
+
+    /// Does one task on the tracker, and then looks for more.
+    fn hand_over(&self, task: Task, hand: OwnedSemaphorePermit) {
+        let directories = self.clone();
+        self.tracker.spawn(async move {
+            let done = directories.run(&task).await.is_ok();
+            drop(hand);
+            if done && !directories.tracker.is_closed() {
+                directories.sweep().await;
+            }
+        });
     }
 
     /// Waits for the work that requests have begun.
@@ -160,22 +215,24 @@ impl Directories {
         self.tracker.wait().await;
     }
 
+    /// Claims up to so many tasks; none where the database does not let it.
+    async fn claim(&self, filter: TaskFilter, limit: u16) -> Vec<Task> {
+        let claimed = self.store.claim_tasks(filter, limit).await;
+        claimed.unwrap_or_else(|error| {
+            tracing::warn!(%error, "could not claim tasks");
+            Vec::new()
+        })
+    }
+
     /// Claims a batch and does it.
     async fn run_some(&self, filter: TaskFilter) -> Ran {
-        let tasks = match self.store.claim_tasks(filter, BATCH).await {
-            Ok(tasks) => tasks,
-            Err(error) => {
-                tracing::warn!(%error, "could not claim tasks");
-                return Ran::Nothing;
-            }
-        };
         let mut ran = Ran::Nothing;
-        for task in &tasks {
-            match self.run(task).await {
-                Ok(()) => ran = Ran::Done,
-                Err(_) if ran == Ran::Nothing => ran = Ran::Failed,
-                Err(_) => {}
-            }
+        for task in self.claim(filter, BATCH).await {
+            ran = match (self.run(&task).await, ran) {
+                (Ok(()), _) => Ran::Done,
+                (Err(error), Ran::Nothing) => Ran::Failed(task.location, error),
+                (Err(_), before) => before,
+            };
         }
         ran
     }
@@ -184,7 +241,8 @@ impl Directories {
     async fn run(&self, task: &Task) -> Result<()> {
         #[cfg(feature = "test-hooks")]
         hold("purge.claimed", task).await?;
-        if task.kind == TaskKind::RemoveTree && !self.store.extend_task(task).await? {
+        let removes = task.kind != TaskKind::MakeDirectory;
+        if removes && !self.store.extend_task(task).await? {
             // It stood behind others of its batch for too long. Somebody else has it, or has had it, and the directory
             // may be that of a successor by now (INV-15).
             return Ok(());
@@ -208,10 +266,7 @@ impl Directories {
                 // Our claim had run out. If the fileset is gone, whoever removed its tree was before us; if it lives,
                 // or nobody can say, whoever settled the task has found the directory that we made.
                 if !ours && made && !self.store.location_in_use(&task.location).await.unwrap_or(true) {
-                    self.places
-                        .require(&task.location)?
-                        .remove_empty_dir(&task.location)
-                        .await?;
+                    self.remove_empty(&task.location).await?;
                 }
                 Ok(())
             }
@@ -226,12 +281,16 @@ impl Directories {
 
     /// The file work itself, with the claim kept for as long as it takes. Whether a directory was made.
     async fn work(&self, task: &Task) -> Result<bool> {
-        let place = self.places.require(&task.location)?;
+        let location = task.location.as_str();
         let work = async {
             match task.kind {
-                TaskKind::MakeDirectory => Ok(place.make_dir(&task.location).await? == Made::Created),
-                TaskKind::RemoveTree => place.remove_tree(&task.location).await.map(|()| false),
-                TaskKind::RemoveEmptyDirectory => place.remove_empty_dir(&task.location).await.map(|_| false),
+                TaskKind::MakeDirectory => self
+                    .places
+                    .call("make_dir", location, |place| place.make_dir(location))
+                    .await
+                    .map(|made| made == Made::Created),
+                TaskKind::RemoveTree => self.remove_tree(location).await.map(|()| false),
+                TaskKind::RemoveEmptyDirectory => self.remove_empty(location).await.map(|_| false),
             }
         };
         tokio::pin!(work);
@@ -240,8 +299,8 @@ impl Directories {
             tokio::select! {
                 outcome = &mut work => return outcome,
                 () = tokio::time::sleep(third) => {
-                    // The work goes on whatever is said: it sits in a thread that nobody can stop, and knows the
-                    // directory that it began with from one that was made since.
+                    // The work goes on whatever is said: a call sits in a thread that nobody can stop, and a removal
+                    // knows the directory that it began with from one that was made since.
                     if let Err(error) = self.store.extend_task(task).await {
                         tracing::warn!(location = task.location, %error, "a directory task's claim was not kept");
                     }
@@ -249,6 +308,46 @@ impl Directories {
             }
         }
     }
+
+    /// A call a step: a big tree takes as long as it needs, and one that hangs no longer than a call may.
+    async fn remove_tree(&self, location: &str) -> Result<()> {
+        let mut begun = None;
+        loop {
+            let step = self.places.call("remove_tree", location, |place| {
+                place.remove_tree(location, begun)
+            });
+            match step.await? {
+                Removed::All => return Ok(()),
+                Removed::Some(left) => begun = Some(left),
+            }
+        }
+    }
+
+    async fn remove_empty(&self, location: &str) -> Result<bool> {
+        self.places
+            .call("remove_empty_dir", location, |place| {
+                place.remove_empty_dir(location)
+            })
+            .await
+    }
+}
+
+/// What a create has waited for in vain.
+fn left_behind(location: &str, state: &str) -> Error {
+    Error::Unavailable {
+        reason: format!("what a dropped fileset has left at or around `{location}` is {state}"),
+    }
+}
+
+/// Why a removal has failed, as a client at this location may know it. What lies below is somebody else's, and only the
+/// log names it.
+fn still_to_be_removed(location: &str, failed_at: &str, error: &Error) -> Error {
+    let reason = match error {
+        _ if !contains(failed_at, location) => "the server's log says more",
+        Error::Invalid { reason, .. } | Error::Unavailable { reason } => reason,
+        _ => &error.to_string(),
+    };
+    left_behind(location, &format!("still to be removed: {reason}"))
 }
 
 /// Ends the wait of a create past its time.

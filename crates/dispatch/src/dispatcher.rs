@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use treeline_connectors::{AllowedRoots, LocalFiles, Locations};
 use treeline_core::kinds::{Catalog, Schema};
 use treeline_core::{
@@ -45,7 +44,8 @@ impl Dispatcher {
         let roots = AllowedRoots::new(settings.allowed_roots.clone(), &settings.data_dir);
         let places = Locations::new().with("file", Arc::new(LocalFiles::new(roots)));
         let wait = Duration::from_millis(settings.directory_wait_ms);
-        let directories = Directories::new(store.clone(), places, TaskTracker::new(), wait);
+        let call_max = Duration::from_millis(settings.directory_call_ms_max);
+        let directories = Directories::new(store.clone(), places, wait, call_max);
         Dispatcher {
             store,
             turns: Turns::new(&settings),

@@ -58,8 +58,10 @@ impl Dispatcher {
         path: &Path,
         new: NewFileset,
     ) -> Result<Entity<Fileset>> {
-        let parent_path = path.parent().unwrap_or_else(|| path.clone());
-        let parent = self.store.resolve_with_payloads(&parent_path).await?;
+        let parent = self
+            .store
+            .resolve_with_payloads(&path.up_to(Kind::Schema))
+            .await?;
         guard::in_use(&parent)?;
         require_managed(parent.provider(), Kind::Fileset)?;
         let (catalog, schema): (Catalog, Schema) = (parent.payload()?, parent.payload()?);

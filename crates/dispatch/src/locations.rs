@@ -97,7 +97,8 @@ pub(crate) fn resolve(
             return Err(Error::invalid("storageLocations", reason));
         }
     }
-    let properties = with_default_name(&new.properties, &locations)?;
+    let mut properties = new.properties.clone();
+    add_default_name(&mut properties, &locations);
     Ok((locations, properties))
 }
 
@@ -205,14 +206,12 @@ fn fill_placeholders(text: &str, names: &Names<'_>, properties: &Properties) -> 
 }
 
 /// With one location its name is the default; with several the request must say which.
-fn with_default_name(properties: &Properties, locations: &BTreeMap<String, String>) -> Result<Properties> {
-    let mut properties = properties.clone();
+fn add_default_name(properties: &mut Properties, locations: &BTreeMap<String, String>) {
     if let (1, Some(only)) = (locations.len(), locations.keys().next()) {
         properties
             .entry(DEFAULT_LOCATION_NAME.to_owned())
             .or_insert_with(|| only.clone());
     }
-    Ok(properties)
 }
 
 #[cfg(test)]

@@ -16,6 +16,9 @@ pub struct Settings {
     /// How long a drop waits for its directories to be removed before it leaves the rest to the sweep, and how long a
     /// create waits for somebody else's removal, in milliseconds.
     pub directory_wait_ms: u64,
+    /// How long one call to what keeps files may take, in milliseconds; a tree is removed by many. Far above what a file
+    /// system takes that answers at all, and far below what a request may.
+    pub directory_call_ms_max: u64,
     /// Whether writes of one name on this server take turns. Speed only: it pays over some database servers, where
     /// a writer that waits holds a connection, and not on SQLite, whose one writer has a queue of its own.
     pub local_locks: bool,
@@ -34,6 +37,7 @@ impl Settings {
             retention_ms: 7 * 24 * 60 * 60 * 1_000,
             sweep_interval_ms: 60_000,
             directory_wait_ms: 10_000,
+            directory_call_ms_max: 10_000,
             local_locks: false,
             local_lock_ms_max: 500,
         }

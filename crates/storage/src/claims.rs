@@ -8,26 +8,16 @@ use treeline_core::Result;
 use crate::failure::Failure;
 use crate::sql::side::FIND_LOCATION_INSIDE;
 use crate::store::Store;
-use crate::tasks::{self, ClaimTasks, EndTask, Ending, RemovalPending, Task, TaskFilter};
+use crate::tasks::{self, ClaimTasks, EndTask, Ending, Removal, RemovalAround, Task, TaskFilter};
 use crate::transaction::{Reading, Transaction, Work};
 
 impl Store {
-    /// Whether the tree of a dropped fileset at, above or below this location is still to be removed.
-    pub async fn removal_pending(&self, location: &str) -> Result<bool> {
-        self.finds_removal(location, false).await
-    }
-
-    /// The same of those that somebody has claimed, and so may have begun with.
-    pub async fn removal_claimed(&self, location: &str) -> Result<bool> {
-        self.finds_removal(location, true).await
-    }
-
-    async fn finds_removal(&self, location: &str, claimed: bool) -> Result<bool> {
-        let pending = RemovalPending {
+    /// What is still to be removed that a fileset at this location has to wait for.
+    pub async fn removal_around(&self, location: &str) -> Result<Removal> {
+        let around = RemovalAround {
             location: location.to_owned(),
-            claimed,
         };
-        self.read(Reading::Point, pending).await
+        self.read(Reading::Point, around).await
     }
 
     /// Whether a live fileset keeps files at or below this location.

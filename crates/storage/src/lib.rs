@@ -58,5 +58,5 @@ pub use open::StoreOptions;
 pub use resolve::{Level, Resolved};
 pub use side::NewLocation;
 pub use store::Store;
-pub use tasks::{Task, TaskFilter, TaskKind};
+pub use tasks::{Removal, Task, TaskFilter, TaskKind};
 pub use writes::CreatedWithLocations;

@@ -4,11 +4,14 @@
 //! and for a while; a claim that runs out is free again, so a killed server's work is done by another. Nothing rests
 //! on the claim but the order between making and removing (INV-15):
 //!
-//! * A tree is removed only while no live fileset keeps files in it; the claim looks in its own transaction.
+//! * A tree, or a directory that is empty, is removed only while no live fileset keeps files in it; the claim looks in
+//!   its own transaction.
 //! * A create at or around a tree that is still to be removed writes nothing until the removal is done. One that
-//!   committed after the removal was claimed looks again, before it makes its directories.
+//!   committed after a removal was claimed looks again, before it makes its directories. An empty directory matters only
+//!   to a fileset at that very place, and only once it is claimed: until then its removal finds the fileset.
 //! * A tree is not removed while somebody still makes a directory in it.
 
+mod around;
 mod places;
 
 use std::sync::Arc;
@@ -16,14 +19,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use treeline_core::EntityId;
 
+pub use around::Removal;
+use around::find_removals_around;
+pub(crate) use around::{RemovalAround, removal_overlaps};
 pub(crate) use places::inside;
-use places::places_above;
 
 use crate::failure::{Clash, Failure};
 use crate::hooks::mutant;
 use crate::ids::Ids;
 use crate::record;
-use crate::sql::{PLACES_MAX, Statement, side, task};
+use crate::sql::{Statement, side, task};
 use crate::transaction::{Transaction, Work};
 use crate::value::{Row, Value};
 
@@ -83,7 +88,7 @@ pub enum TaskFilter {
     Due,
     /// Those that the drop of this entity asked for.
     CausedBy(EntityId),
-    /// Removals at, above or below this location.
+    /// Removals that a fileset at this location has to wait for: at it, above or below.
     RemovalsAround(String),
 }
 
@@ -179,57 +184,6 @@ async fn insert(
         // Two processes gave one id: another is given when the transaction runs again.
         Err(Failure::Unique(Clash::Id)) => Err(Failure::raced("a clash of ids")),
         inserted => inserted,
-    }
-}
-
-/// Whether a tree that overlaps this location is still to be removed.
-pub(crate) async fn removal_overlaps(
-    transaction: &mut Transaction<'_>,
-    location: &str,
-) -> Result<bool, Failure> {
-    Ok(!mutant("m-purge-claim") && !find_removals_around(transaction, location).await?.is_empty())
-}
-
-async fn find_removals_around(
-    transaction: &mut Transaction<'_>,
-    location: &str,
-) -> Result<Vec<Row>, Failure> {
-    let above = places_above(location);
-    let mut found = Vec::new();
-    for chunk in above.chunks(PLACES_MAX) {
-        let places = (0..PLACES_MAX).map(|place| Value::from(chunk.get(place).copied().unwrap_or(location)));
-        let values: Vec<Value> = inside(location).into_iter().chain(places).collect();
-        found.extend(
-            transaction
-                .rows(&task::FIND_REMOVALS_OVERLAPPING, &values)
-                .await?,
-        );
-    }
-    Ok(found)
-}
-
-/// Looks for removals around a location.
-pub(crate) struct RemovalPending {
-    pub(crate) location: String,
-    /// Only those that somebody has claimed.
-    pub(crate) claimed: bool,
-}
-
-#[async_trait]
-impl Work for RemovalPending {
-    type Output = bool;
-    const NAME: &'static str = "removal_pending";
-
-    async fn run(&self, transaction: &mut Transaction<'_>) -> Result<bool, Failure> {
-        if !self.claimed {
-            return removal_overlaps(transaction, &self.location).await;
-        }
-        for row in find_removals_around(transaction, &self.location).await? {
-            if row.int(6)? == 1 {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 }
 
@@ -336,7 +290,9 @@ async fn judge(transaction: &mut Transaction<'_>, candidate: &Candidate) -> Resu
                 .is_some();
             Ok(if live { Verdict::Do } else { Verdict::Needless })
         }
-        TaskKind::RemoveTree if finds(transaction, &side::FIND_LOCATION_INSIDE).await? => {
+        TaskKind::RemoveTree | TaskKind::RemoveEmptyDirectory
+            if finds(transaction, &side::FIND_LOCATION_INSIDE).await? =>
+        {
             Ok(Verdict::Needless)
         }
         TaskKind::RemoveTree if finds(transaction, &task::FIND_MAKING_INSIDE).await? => Ok(Verdict::Later),

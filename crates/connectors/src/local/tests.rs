@@ -85,7 +85,10 @@ async fn a_file_is_in_the_way_of_a_directory_and_stays() {
         &bed.store.make_dir(&bed.location("file/below")).await,
         "below a file"
     ));
-    assert_eq!(bed.store.remove_tree(&bed.location("file")).await, Ok(()));
+    assert_eq!(
+        bed.store.remove_tree(&bed.location("file"), None).await,
+        Ok(Removed::All)
+    );
     assert_eq!(bed.store.remove_empty_dir(&bed.location("file")).await, Ok(false));
     assert_eq!(fs::read_to_string(bed.root.join("file")).unwrap(), "kept");
 }
@@ -96,24 +99,9 @@ async fn a_tree_is_removed_whole_and_a_second_removal_is_no_error() {
     let location = bed.location("a");
     fs::create_dir_all(bed.root.join("a/b/c")).unwrap();
     fs::write(bed.root.join("a/b/file"), "x").unwrap();
-    assert_eq!(bed.store.remove_tree(&location).await, Ok(()));
+    assert_eq!(bed.store.remove_tree(&location, None).await, Ok(Removed::All));
     assert!(!bed.root.join("a").exists());
-    assert_eq!(bed.store.remove_tree(&location).await, Ok(()));
-}
-
-/// As if the tree had been removed by somebody else between two attempts, and made anew.
-#[test]
-fn a_directory_in_the_place_of_the_one_that_was_being_removed_stays() {
-    let holder = tempdir().unwrap();
-    let (old, new) = (holder.path().join("old"), holder.path().join("new"));
-    fs::create_dir(&old).unwrap();
-    fs::create_dir(&new).unwrap();
-    fs::write(new.join("file"), "kept").unwrap();
-    let begun = Identity::of(&old.symlink_metadata().unwrap());
-    assert_eq!(remove_tree("file:/new", &new, Some(begun)), Ok(()));
-    assert_eq!(fs::read_to_string(new.join("file")).unwrap(), "kept");
-    assert_eq!(remove_tree("file:/old", &old, Some(begun)), Ok(()));
-    assert!(!old.exists());
+    assert_eq!(bed.store.remove_tree(&location, None).await, Ok(Removed::All));
 }
 
 #[tokio::test]
@@ -123,7 +111,10 @@ async fn removing_a_tree_removes_the_links_in_it_and_never_what_they_lead_to() {
     fs::create_dir(bed.root.join("a")).unwrap();
     symlink(&bed.outside, bed.root.join("a/link")).unwrap();
     symlink(bed.outside.join("kept"), bed.root.join("a/file")).unwrap();
-    assert_eq!(bed.store.remove_tree(&bed.location("a")).await, Ok(()));
+    assert_eq!(
+        bed.store.remove_tree(&bed.location("a"), None).await,
+        Ok(Removed::All)
+    );
     assert!(!bed.root.join("a").exists());
     assert!(bed.outside.join("kept").is_file());
 }
@@ -138,11 +129,10 @@ async fn a_location_that_is_or_goes_through_a_link_is_refused_by_every_call() {
         bed.location("link/below"),
         bed.location("link/new"),
     ] {
-        assert!(is_invalid(&bed.store.check(&location).await, "symbolic link"));
         assert!(is_invalid(&bed.store.stat(&location).await, "symbolic link"));
         assert!(is_invalid(&bed.store.make_dir(&location).await, "symbolic link"));
         assert!(is_invalid(
-            &bed.store.remove_tree(&location).await,
+            &bed.store.remove_tree(&location, None).await,
             "symbolic link"
         ));
         assert_eq!(bed.store.remove_empty_dir(&location).await, Ok(false));
@@ -158,7 +148,11 @@ async fn a_location_that_is_or_goes_through_a_link_is_refused_by_every_call() {
 async fn a_tree_that_is_a_link_stays_even_where_the_roots_would_let_it_pass() {
     let bed = Bed::new();
     symlink(&bed.outside, bed.root.join("link")).unwrap();
-    assert_eq!(remove_tree("file:/link", &bed.root.join("link"), None), Ok(()));
+    let soon = Instant::now() + STEP;
+    assert_eq!(
+        tree::remove("file:/link", &bed.root.join("link"), None, soon),
+        Ok(Removed::All)
+    );
     assert_eq!(remove_empty_dir("file:/link", &bed.root.join("link")), Ok(false));
     assert!(bed.root.join("link").is_symlink());
 }
@@ -167,14 +161,13 @@ async fn a_tree_that_is_a_link_stays_even_where_the_roots_would_let_it_pass() {
 async fn a_location_outside_the_roots_is_refused_by_every_call() {
     let bed = Bed::new();
     let location = crate::qualify(bed.outside.join("a").to_str().unwrap()).unwrap();
-    assert!(is_invalid(&bed.store.check(&location).await, "not below a root"));
     assert!(is_invalid(&bed.store.stat(&location).await, "not below a root"));
     assert!(is_invalid(
         &bed.store.make_dir(&location).await,
         "not below a root"
     ));
     assert!(is_invalid(
-        &bed.store.remove_tree(&location).await,
+        &bed.store.remove_tree(&location, None).await,
         "not below a root"
     ));
     assert_eq!(bed.store.remove_empty_dir(&location).await, Ok(false));
@@ -195,7 +188,7 @@ async fn a_root_is_never_made_or_removed() {
     let root = bed.location("");
     assert!(is_invalid(&bed.store.make_dir(&root).await, "not below a root"));
     assert!(is_invalid(
-        &bed.store.remove_tree(&root).await,
+        &bed.store.remove_tree(&root, None).await,
         "not below a root"
     ));
     assert_eq!(bed.store.remove_empty_dir(&root).await, Ok(false));
@@ -287,7 +280,7 @@ async fn makers_and_removers_of_one_place_do_not_trip_over_each_other() {
         calls.spawn(async move {
             match number % 2 {
                 0 => store.make_dir(&location).await.map(|_| ()),
-                _ => store.remove_tree(&above).await,
+                _ => store.remove_tree(&above, None).await.map(|_| ()),
             }
         });
     }
@@ -297,4 +290,32 @@ async fn makers_and_removers_of_one_place_do_not_trip_over_each_other() {
             Err(other) => panic!("{other:?}"),
         }
     }
+}
+
+/// Calls that hang keep their threads, and no more of them than the bound.
+#[tokio::test]
+async fn a_call_past_the_bound_is_refused_until_one_that_hangs_has_ended() {
+    let bed = Bed::new();
+    let location = bed.location("a");
+    let (free, hanging) = std::sync::mpsc::channel::<()>();
+    let hanging = Arc::new(std::sync::Mutex::new(hanging));
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..CALLS_MAX {
+        let (store, location, hanging) = (bed.store.clone(), location.clone(), Arc::clone(&hanging));
+        calls.spawn(async move {
+            let hang = move |_: &AllowedRoots, _: &str, _: &Path| {
+                let _ = hanging.lock().unwrap().recv();
+                Ok(())
+            };
+            // Whoever asked goes away; the thread stays.
+            let asked = tokio::time::timeout(Duration::from_millis(10), store.run(&location, hang));
+            assert!(asked.await.is_err());
+        });
+    }
+    calls.join_all().await;
+    let refused = bed.store.stat(&location).await;
+    assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
+    free.send(()).unwrap();
+    assert_eq!(bed.store.stat(&location).await, Ok(Stat::Absent));
+    drop(free);
 }

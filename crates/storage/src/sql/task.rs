@@ -15,12 +15,17 @@ statements! {
     FIND_CAUSED = "find_caused_tasks", "
         SELECT id, kind, entity_id, cause_id, location, attempts FROM reconcile_tasks
         WHERE cause_id = ? AND claimed_until < {statement_ms} ORDER BY id LIMIT ?";
-    /// Removals of a tree at a place, below it, or at one of the places above it, and whether each is claimed now.
+    /// Removals of a tree at a place, below it, or at one of the places above it, and whether each is claimed now. Then
+    /// those of an empty directory at the place itself that somebody has claimed, even if the claim has run out: the first
+    /// parameter is the place, once more.
     FIND_REMOVALS_OVERLAPPING = "find_removals_overlapping", "
-        SELECT id, kind, entity_id, cause_id, location, attempts, CASE WHEN claimed_until >= {now_ms} THEN 1 ELSE 0 END
+        SELECT id, kind, entity_id, cause_id, location, attempts,
+            CASE WHEN kind <> 'remove_tree' OR claimed_until >= {now_ms} THEN 1 ELSE 0 END
         FROM reconcile_tasks
-        WHERE kind = 'remove_tree' AND (location = ? OR (location >= ? AND location < ?) OR location IN ({places}))
-        ORDER BY id LIMIT 64";
+        WHERE (kind = 'remove_tree'
+                OR (kind = 'remove_empty_directory' AND location = ? AND claimed_by IS NOT NULL))
+            AND (location = ? OR (location >= ? AND location < ?) OR location IN ({places}))
+        ORDER BY CASE WHEN kind = 'remove_tree' THEN 0 ELSE 1 END, id LIMIT 64";
     /// Whether a tree at or below a place is still to be removed.
     FIND_REMOVAL_INSIDE = "find_removal_inside", "
         SELECT id FROM reconcile_tasks

@@ -2,7 +2,7 @@
 
 use treeline_core::kinds::{Fileset, Schema};
 use treeline_core::{Kind, NewEntity, Path, Payload};
-use treeline_storage::{CreatedWithLocations, DropRule, NewLocation, Task, TaskFilter, TaskKind};
+use treeline_storage::{CreatedWithLocations, DropRule, NewLocation, Removal, Task, TaskFilter, TaskKind};
 
 use crate::harness::{Bed, context, name, tests};
 
@@ -17,6 +17,8 @@ tests! {
     nothing_is_made_for_a_fileset_that_is_gone,
     a_tree_is_not_removed_while_its_directory_is_being_made,
     an_empty_schema_directory_goes_after_the_trees_in_it,
+    an_empty_schema_directory_that_a_live_fileset_keeps_is_left_alone,
+    a_create_waits_for_a_schema_directory_only_where_somebody_removes_it,
     what_has_to_wait_never_hides_what_is_due,
 }
 
@@ -78,6 +80,32 @@ async fn due(bed: &Bed) -> Vec<Task> {
     bed.store.claim_tasks(TaskFilter::Due, 64).await.unwrap()
 }
 
+async fn around(bed: &Bed, location: &str) -> Removal {
+    bed.store.removal_around(location).await.unwrap()
+}
+
+/// Another schema of the same catalog.
+async fn other_schema(bed: &Bed, schema: &Path) -> Path {
+    let catalog = schema.parent().unwrap();
+    bed.create(Some(&catalog), "other", Schema::sample()).await;
+    catalog.child(Kind::Schema, name("other"))
+}
+
+/// Drops a schema with all that is in it, and its own directory.
+async fn prune(bed: &Bed, schema: &Path, location: &str) {
+    let rule = DropRule {
+        cascade: true,
+        prune: vec![location.to_owned()],
+        ..DropRule::default()
+    };
+    assert!(
+        bed.store
+            .drop(&context(), bed.resolve(schema).await, rule)
+            .await
+            .unwrap()
+    );
+}
+
 async fn a_directory_to_make_is_claimed_by_its_creator(bed: Bed) {
     let schema = bed.schema().await;
     let tasks = created(&bed, &schema, "f", place("file:/t/f")).await;
@@ -97,15 +125,16 @@ async fn a_dropped_fileset_leaves_its_trees_to_remove(bed: Bed) {
     let id = bed.resolve(&schema.child(Kind::Fileset, name("f"))).await.id();
     drop_fileset(&bed, &schema, "f").await;
     assert!(bed.rows("locations").await.is_empty());
-    assert!(bed.store.removal_pending("file:/t/f").await.unwrap());
+    assert_eq!(around(&bed, "file:/t/f").await, Removal::Free);
     let tasks = bed.store.claim_tasks(TaskFilter::CausedBy(id), 64).await.unwrap();
     assert_eq!(tasks.len(), 1);
     assert_eq!(
         (tasks[0].kind, tasks[0].location.as_str()),
         (TaskKind::RemoveTree, "file:/t/f")
     );
+    assert_eq!(around(&bed, "file:/t/f").await, Removal::Claimed);
     assert!(bed.store.settle_task(&tasks[0]).await.unwrap());
-    assert!(!bed.store.removal_pending("file:/t/f").await.unwrap());
+    assert_eq!(around(&bed, "file:/t/f").await, Removal::None);
 }
 
 async fn an_adopted_directory_is_never_removed(bed: Bed) {
@@ -127,14 +156,14 @@ async fn a_create_around_a_tree_still_to_be_removed_writes_nothing(bed: Bed) {
     for location in ["file:/t/a/b", "file:/t/a", "file:/t/a/b/c/d"] {
         let outcome = create(&bed, &schema, "g", place(location)).await;
         assert!(matches!(outcome, CreatedWithLocations::Blocked), "{location}");
-        assert!(bed.store.removal_pending(location).await.unwrap());
+        assert_eq!(around(&bed, location).await, Removal::Free);
     }
     assert_eq!(bed.count("entities", "name", "g").await, 0);
     for location in ["file:/t/a/bc", "file:/t/ab", "file:/u"] {
-        assert!(!bed.store.removal_pending(location).await.unwrap(), "{location}");
+        assert_eq!(around(&bed, location).await, Removal::None, "{location}");
     }
-    let around = TaskFilter::RemovalsAround("file:/t/a/b/c".to_owned());
-    for task in bed.store.claim_tasks(around, 64).await.unwrap() {
+    let removals = TaskFilter::RemovalsAround("file:/t/a/b/c".to_owned());
+    for task in bed.store.claim_tasks(removals, 64).await.unwrap() {
         assert!(bed.store.settle_task(&task).await.unwrap());
     }
     created(&bed, &schema, "g", place("file:/t/a/b")).await;
@@ -183,7 +212,7 @@ async fn a_released_task_waits(bed: Bed) {
             .await,
         1
     );
-    assert!(bed.store.removal_pending("file:/t/f").await.unwrap());
+    assert_eq!(around(&bed, "file:/t/f").await, Removal::Free);
 }
 
 async fn nothing_is_made_for_a_fileset_that_is_gone(bed: Bed) {
@@ -215,17 +244,7 @@ async fn a_tree_is_not_removed_while_its_directory_is_being_made(bed: Bed) {
 async fn an_empty_schema_directory_goes_after_the_trees_in_it(bed: Bed) {
     let schema = bed.schema().await;
     settled(&bed, &schema, "f", "file:/t/s/f").await;
-    let rule = DropRule {
-        cascade: true,
-        prune: vec!["file:/t/s".to_owned()],
-        ..DropRule::default()
-    };
-    assert!(
-        bed.store
-            .drop(&context(), bed.resolve(&schema).await, rule)
-            .await
-            .unwrap()
-    );
+    prune(&bed, &schema, "file:/t/s").await;
     let first = due(&bed).await;
     assert_eq!(
         first.iter().map(|task| task.kind).collect::<Vec<_>>(),
@@ -239,22 +258,56 @@ async fn an_empty_schema_directory_goes_after_the_trees_in_it(bed: Bed) {
     );
 }
 
+/// The schema's place is what its client said, and so may be that of a fileset of another schema.
+async fn an_empty_schema_directory_that_a_live_fileset_keeps_is_left_alone(bed: Bed) {
+    let schema = bed.schema().await;
+    let other = other_schema(&bed, &schema).await;
+    settled(&bed, &other, "g", "file:/t/s").await;
+    prune(&bed, &schema, "file:/t/s").await;
+    assert!(due(&bed).await.is_empty());
+    assert!(
+        bed.rows("reconcile_tasks").await.is_empty(),
+        "there is nothing left to do"
+    );
+}
+
+/// A removal that was claimed before the fileset was to be seen may take the directory that it has found and adopted.
+async fn a_create_waits_for_a_schema_directory_only_where_somebody_removes_it(bed: Bed) {
+    let schema = bed.schema().await;
+    let other = other_schema(&bed, &schema).await;
+    prune(&bed, &schema, "file:/t/s").await;
+    assert_eq!(around(&bed, "file:/t/s").await, Removal::None);
+    let hasty = bed.another_store(|options| options.task_lease_ms = -1).await;
+    let begun = hasty.claim_tasks(TaskFilter::Due, 64).await.unwrap();
+    assert_eq!(begun[0].kind, TaskKind::RemoveEmptyDirectory);
+    assert_eq!(around(&bed, "file:/t/s").await, Removal::Claimed);
+    for elsewhere in ["file:/t", "file:/t/s/below", "file:/t/other"] {
+        assert_eq!(around(&bed, elsewhere).await, Removal::None, "{elsewhere}");
+    }
+    let outcome = create(&bed, &other, "g", place("file:/t/s")).await;
+    assert!(matches!(outcome, CreatedWithLocations::Blocked));
+    // The claim has run out, so whoever waits takes it over, and the first holder does not begin after all.
+    let taken = TaskFilter::RemovalsAround("file:/t/s".to_owned());
+    let taken = bed.store.claim_tasks(taken, 64).await.unwrap();
+    assert!(!bed.store.extend_task(&begun[0]).await.unwrap());
+    assert!(
+        bed.store
+            .release_task(&taken[0], 60_000, "the disk said no")
+            .await
+            .unwrap()
+    );
+    assert_eq!(around(&bed, "file:/t/s").await, Removal::None);
+    settled(&bed, &other, "g", "file:/t/s").await;
+}
+
 /// The directory of a schema waits for a removal in it that fails, and comes first by its age; there is more of such work
 /// than is looked at at once.
 async fn what_has_to_wait_never_hides_what_is_due(bed: Bed) {
     let schema = bed.schema().await;
     settled(&bed, &schema, "f", "file:/t/s/f").await;
-    let catalog = schema.parent().unwrap();
-    bed.create(Some(&catalog), "other", Schema::sample()).await;
-    let other = catalog.child(Kind::Schema, name("other"));
+    let other = other_schema(&bed, &schema).await;
     settled(&bed, &other, "g", "file:/t/g").await;
-    let rule = DropRule {
-        cascade: true,
-        prune: vec!["file:/t/s".to_owned()],
-        ..DropRule::default()
-    };
-    let dropped = bed.resolve(&schema).await;
-    assert!(bed.store.drop(&context(), dropped, rule).await.unwrap());
+    prune(&bed, &schema, "file:/t/s").await;
     let failed = due(&bed).await.remove(0);
     assert!(
         bed.store
