@@ -210,7 +210,7 @@ impl Facts {
         self.replay(&rows).context("replaying the feed")
     }
 
-    /// What was dropped and purged is named by the feed alone.
+    /// What was dropped and purged is named by the feed alone, and by what is still to be done on disk.
     fn nothing_names_a_lost_id(&self) -> Result<()> {
         let ids =
             |table, column: &'static str| self.rows.of(table).filter_map(move |row| row[column].as_i64());
@@ -219,18 +219,17 @@ impl Facts {
         let dropped: BTreeSet<i64> = drops.filter_map(|line| line["entity_id"].as_i64()).collect();
         let lost = ids("feed", "entity_id").find(|id| !known.contains(id) && !dropped.contains(id));
         ensure!(lost.is_none(), "the feed names a lost id {lost:?}");
+        let known_or_dropped: BTreeSet<i64> = known.union(&dropped).copied().collect();
         let naming = [
-            ("locations", "entity_id"),
-            ("reconcile_tasks", "entity_id"),
-            ("reconcile_tasks", "cause_id"),
-            ("version_aliases", "model_id"),
-            ("version_aliases", "version_id"),
+            ("locations", "entity_id", &known),
+            ("reconcile_tasks", "entity_id", &known_or_dropped),
+            ("reconcile_tasks", "cause_id", &known_or_dropped),
+            ("version_aliases", "model_id", &known),
+            ("version_aliases", "version_id", &known),
         ];
-        for (table, column) in naming {
-            let lost = self
-                .rows
-                .of(table)
-                .find(|row| row[column].as_i64().is_some_and(|id| !known.contains(&id)));
+        for (table, column, ids) in naming {
+            let is_lost = |row: &&Value| row[column].as_i64().is_some_and(|id| !ids.contains(&id));
+            let lost = self.rows.of(table).find(is_lost);
             ensure!(lost.is_none(), "a lost id is named by {lost:?}");
         }
         Ok(())

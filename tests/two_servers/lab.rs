@@ -27,6 +27,9 @@ const MUTANTS_VARIABLE: &str = "TREELINE_TEST_MUTANTS";
 /// Everything, instead of what fits into a coffee break.
 const SOAK_VARIABLE: &str = "TREELINE_TEST_SOAK";
 
+/// Set: each row of one kind only, in turn.
+const ONE_KIND_VARIABLE: &str = "TREELINE_TEST_ONE_KIND";
+
 /// Where the rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
@@ -83,6 +86,8 @@ impl Backend {
 pub(crate) struct Lab {
     pub(crate) runtime: Runtime,
     pub(crate) soak: bool,
+    /// Whether one kind a row is enough, on every backend.
+    pub(crate) one_kind: bool,
     rows: Vec<String>,
     binary: PathBuf,
     mutants: String,
@@ -143,6 +148,7 @@ impl Lab {
         Ok(Some(Lab {
             runtime,
             soak: std::env::var_os(SOAK_VARIABLE).is_some(),
+            one_kind: std::env::var_os(ONE_KIND_VARIABLE).is_some(),
             rows: words(ROWS_VARIABLE),
             binary,
             mutants: std::env::var(MUTANTS_VARIABLE).unwrap_or_default(),

@@ -132,7 +132,7 @@ impl fmt::Display for NotBegun {
 }
 
 /// What runs: everything in a soak; otherwise the first server is A, and MySQL, MariaDB and
-/// Galera take one kind a row in turn.
+/// Galera, or all if one kind is to be enough, take one kind a row in turn.
 /// To show that a row can fail, one kind of it is enough everywhere: always the first, so that a row more or less
 /// changes nothing for the others.
 pub(crate) fn cases(lab: &Lab) -> Vec<Case> {
@@ -145,7 +145,7 @@ pub(crate) fn cases(lab: &Lab) -> Vec<Case> {
             let turn = number + backend as usize;
             let kinds = if lab.has_mutants() {
                 &row.kinds[..1]
-            } else if lab.soak || matches!(backend, Backend::Sqlite | Backend::Postgres) {
+            } else if lab.soak || (!lab.one_kind && matches!(backend, Backend::Sqlite | Backend::Postgres)) {
                 row.kinds
             } else {
                 &row.kinds[turn % row.kinds.len()..][..1]

@@ -324,13 +324,6 @@ async fn r_churn_9_what_was_dropped_is_purged_whole(race: &mut Race) -> Result<(
         "{rounds} creates have made {} ids",
         ids.len()
     );
-    // All tasks: what earlier rows of this pair have dropped is purged too, and theirs would name what is gone.
-    let sweeper = race.start(B, &["--sweep-interval-ms", "100"]).await?;
-    eventually("no directory is left to be removed", async || {
-        Ok(race.pair.rows().await?.of("reconcile_tasks").next().is_none())
-    })
-    .await?;
-    drop(sweeper);
     let names_one = |row: &serde_json::Value, columns: &[&str]| {
         let named = columns.iter().filter_map(|column| row[*column].as_i64());
         named.into_iter().any(|id| ids.contains(&id))

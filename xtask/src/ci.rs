@@ -47,10 +47,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     })?;
     step("two servers: the storage suite", || races.conformance())?;
     step("two servers: every race, where writes take turns", || {
-        races.run_races(Some("on"))
+        races.run_races("on")
     })?;
     step("two servers: every race, where they do not", || {
-        races.run_races(Some("off"))
+        races.run_races("off")
     })?;
     step("two servers: random clients, and what they saw", || {
         races.run_history()

@@ -79,6 +79,7 @@ const DATABASES_VARIABLE: &str = "TREELINE_TEST_DATABASES";
 const MUTANTS_VARIABLE: &str = "TREELINE_TEST_MUTANTS";
 const ROWS_VARIABLE: &str = "TREELINE_TEST_ROWS";
 const SOAK_VARIABLE: &str = "TREELINE_TEST_SOAK";
+const ONE_KIND_VARIABLE: &str = "TREELINE_TEST_ONE_KIND";
 pub(crate) const LOCAL_LOCKS_VARIABLE: &str = "TREELINE_TEST_LOCAL_LOCKS";
 const REPORT_VARIABLE: &str = "TREELINE_TEST_REPORT";
 const CONTAINERS_VARIABLE: &str = "TREELINE_TEST_CONTAINERS";
@@ -217,6 +218,8 @@ struct Selection {
     rows: Vec<String>,
     backends: Vec<&'static str>,
     soak: bool,
+    /// One kind a row, in turn, on every backend.
+    one_kind: bool,
     /// None: as servers have it by default.
     local_locks: Option<&'static str>,
     /// The rules that the servers leave out.
@@ -229,6 +232,7 @@ impl Selection {
             rows: plan.rows.clone(),
             backends: plan.backends.clone(),
             soak: plan.soak,
+            one_kind: false,
             local_locks: plan.local_locks,
             mutants: String::new(),
         }
@@ -260,20 +264,23 @@ impl<'a> Bench<'a> {
             println!("\n== the storage suite");
             self.conformance()?;
         }
-        self.run_races(self.plan.local_locks)
+        self.run_selected(&Selection::of(self.plan))
     }
 
-    /// The rows, with writes of one name taking turns within a server or not.
-    pub(crate) fn run_races(&self, local_locks: Option<&'static str>) -> Result<()> {
-        println!(
-            "\n== the races, local locks: {}",
-            local_locks.unwrap_or("as by default")
-        );
-        let selection = Selection {
-            local_locks,
+    /// The rows where writes of one name take turns within a server (`on`), or do not (`off`).
+    pub(crate) fn run_races(&self, local_locks: &'static str) -> Result<()> {
+        self.run_selected(&Selection {
+            local_locks: Some(local_locks),
+            // How turns are taken is the same for all.
+            one_kind: local_locks == "on",
             ..Selection::of(self.plan)
-        };
-        let (table, outcome) = self.races("all", &selection)?;
+        })
+    }
+
+    fn run_selected(&self, selection: &Selection) -> Result<()> {
+        let turns = selection.local_locks.unwrap_or("as by default");
+        println!("\n== the races, local locks: {turns}");
+        let (table, outcome) = self.races("all", selection)?;
         print!("\n{table}");
         outcome
     }
@@ -319,6 +326,9 @@ impl<'a> Bench<'a> {
         }
         if selection.soak {
             suite.env(SOAK_VARIABLE, "1");
+        }
+        if selection.one_kind {
+            suite.env(ONE_KIND_VARIABLE, "1");
         }
         self.databases.tell(&mut suite, &selection.backends);
         // Without a rule the answers are what is looked at, and processes start faster.

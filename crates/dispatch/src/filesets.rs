@@ -236,7 +236,12 @@ impl Dispatcher {
         }
         let resolved = match self.store.resolve(path).await {
             Ok(resolved) if resolved.id() == entity.id => resolved,
-            Ok(_) | Err(_) => return,
+            // Dropped by somebody else; or called otherwise, and then it is theirs, and the sweep makes its directory.
+            Ok(_) | Err(Error::NotFound { .. }) => return,
+            Err(error) => {
+                tracing::warn!(%path, %error, "a fileset without its directory could not be looked for");
+                return;
+            }
         };
         let context = WriteContext::new("treeline", "undo-create");
         let rule = guard::drop_rule(Kind::Fileset, crate::DropMode::Plain);
