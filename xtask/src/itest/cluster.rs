@@ -11,14 +11,16 @@ use super::{GALERA, Plan};
 use crate::containers::{Network, USUAL_NETWORK};
 use crate::images;
 
-/// What every node is told. Row images and interleaved numbers are what Galera needs.
-const SETTINGS: [&str; 6] = [
+/// What every node is told. Row images and interleaved numbers are what Galera needs. The wait is that of its appliers,
+/// for which the whole cluster waits; each session of a server sets its own.
+const SETTINGS: [&str; 7] = [
     "--wsrep-on=ON",
     "--wsrep-provider=/usr/lib/galera/libgalera_smm.so",
     "--wsrep-cluster-name=treeline",
     "--wsrep-sst-method=rsync",
     "--binlog-format=ROW",
     "--innodb-autoinc-lock-mode=2",
+    "--innodb-lock-wait-timeout=2",
 ];
 
 /// The last part of the nodes' addresses in their own network.

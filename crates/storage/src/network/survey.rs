@@ -57,19 +57,29 @@ pub(crate) async fn log(options: &NetworkOptions, connection: &mut dyn Connectio
     let native_foreign_keys = native.as_deref().unwrap_or("ON");
     let cluster_node = cluster_node(options, connection).await?;
     if cluster_node.is_some() {
-        warn_of_parallel_appliers(connection).await?;
+        warn_of_its_settings(connection).await?;
     }
     tracing::info!(version, native_foreign_keys, cluster_node, "the database server");
     Ok(())
 }
 
 /// Appliers that work side by side meet at foreign keys: the insert of a child fails while its parent is being changed,
-/// and the node leaves the cluster.
-async fn warn_of_parallel_appliers(connection: &mut dyn Connection) -> Result<(), Failure> {
+/// and the node leaves the cluster. And now and then MariaDB fails to end a transaction that is in an applier's way; it
+/// tries again when the applier's wait for the row is over, and the whole cluster stands still until then (MDEV-24966).
+async fn warn_of_its_settings(connection: &mut dyn Connection) -> Result<(), Failure> {
+    const LOCK_WAIT_SECONDS_MAX: i64 = 5;
     let variable = Arc::from("SELECT CAST(@@wsrep_slave_threads AS SIGNED)");
     if number(connection, &variable).await? > 1 {
         tracing::warn!(
             "the node may fail to apply changes of others and leave: set its wsrep_slave_threads to 1"
+        );
+    }
+    let variable = Arc::from("SELECT CAST(@@GLOBAL.innodb_lock_wait_timeout AS SIGNED)");
+    let seconds = number(connection, &variable).await?;
+    if seconds > LOCK_WAIT_SECONDS_MAX {
+        tracing::warn!(
+            seconds,
+            "the cluster may stand still for the node's innodb_lock_wait_timeout: set it to {LOCK_WAIT_SECONDS_MAX} s or less"
         );
     }
     Ok(())
