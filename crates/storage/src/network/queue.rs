@@ -18,8 +18,8 @@ use crate::value::{Row, Value};
 /// Waits between two attempts to connect to a server that does not answer.
 const RECONNECT_WAIT: Duration = Duration::from_millis(50);
 
-/// How long a server that does not answer is tried again. Shorter than the wait for a connection that is in use: those
-/// come back, and a server that is down mostly does not.
+/// How long a server that answers nobody is tried again. Shorter than the wait for a connection that is in use: those come
+/// back, and a server that is down mostly does not. One that answers others is slow, as when many connect at once.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 
 /// How much longer than its own bound (`postgres_settings`, `mysql_settings`) a server may take for a statement or a commit
@@ -32,6 +32,8 @@ pub(super) struct Queue {
     options: NetworkOptions,
     permits: Semaphore,
     idle: Mutex<Vec<Idle>>,
+    /// When the server was last known to answer.
+    answered: Mutex<Instant>,
 }
 
 #[derive(Debug)]
@@ -48,6 +50,7 @@ impl Queue {
             options,
             permits,
             idle: Mutex::new(Vec::new()),
+            answered: Mutex::new(Instant::now()),
         }
     }
 
@@ -67,7 +70,7 @@ impl Queue {
         let current = cluster.map(|cluster| cluster.term());
         let (connection, term) = match self.pop(current.as_ref().map_or(0, |term| *term.borrow())) {
             Some(connection) => connection,
-            None => self.connect(deadline.min(Instant::now() + CONNECT_MAX)).await?,
+            None => self.connect(deadline).await?,
         };
         Ok(Lease {
             queue: self,
@@ -100,27 +103,63 @@ impl Queue {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
+    /// Connects, trying again for as long as the server may still answer.
     async fn connect(&self, deadline: Instant) -> Result<(Box<dyn Connection>, u64), Failure> {
-        loop {
-            let failure = match tokio::time::timeout_at(
-                deadline,
-                self.options.connector.connect(&self.options),
-            )
-            .await
-            {
-                Ok(Ok(connection)) => return Ok(connection),
-                Ok(Err(failure)) => failure,
-                Err(_) => Failure::Disconnected("it did not answer in time".to_owned()),
-            };
-            // Nobody's rows are in the way of a connection: a node of a cluster that waits here waits for the others.
-            let (Failure::Disconnected(detail) | Failure::Transient(_, detail)) = failure else {
-                return Err(failure);
-            };
-            failure::count("connection_refused");
-            if Instant::now() + RECONNECT_WAIT >= deadline {
-                return Err(Failure::Unavailable(format!("cannot connect: {detail}")));
+        let last = Mutex::new("it did not answer in time".to_owned());
+        let connecting = async {
+            loop {
+                let failure = match self.options.connector.connect(&self.options).await {
+                    Ok(connection) => return Ok(connection),
+                    Err(failure) => failure,
+                };
+                // Nobody's rows are in the way of a connection: a node of a cluster that waits here waits for the others.
+                let (Failure::Disconnected(detail) | Failure::Transient(_, detail)) = failure else {
+                    return Err(failure);
+                };
+                failure::count("connection_refused");
+                *last.lock().unwrap_or_else(PoisonError::into_inner) = detail;
+                tokio::time::sleep(RECONNECT_WAIT).await;
             }
-            tokio::time::sleep(RECONNECT_WAIT).await;
+        };
+        match while_it_answers(deadline, || self.answered(), connecting).await {
+            Some(connected) => {
+                if connected.is_ok() {
+                    self.has_answered();
+                }
+                connected
+            }
+            None => {
+                let detail = last.lock().unwrap_or_else(PoisonError::into_inner);
+                Err(Failure::Unavailable(format!("cannot connect: {detail}")))
+            }
+        }
+    }
+
+    fn answered(&self) -> Instant {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_answered(&self) {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+}
+
+/// Waits for a connection until the deadline, and no longer than the server has answered nobody. `answered` says when it last
+/// did.
+async fn while_it_answers<T>(
+    deadline: Instant,
+    answered: impl Fn() -> Instant,
+    connecting: impl Future<Output = T>,
+) -> Option<T> {
+    let begun = Instant::now();
+    tokio::pin!(connecting);
+    loop {
+        let until = deadline.min(begun.max(answered()) + CONNECT_MAX);
+        if until <= Instant::now() {
+            return None;
+        }
+        if let Ok(connected) = tokio::time::timeout_at(until, &mut connecting).await {
+            return Some(connected);
         }
     }
 }
@@ -156,6 +195,7 @@ impl Lease<'_> {
 
     pub(super) fn give_back(mut self) {
         if let Some(connection) = self.connection.take() {
+            self.queue.has_answered();
             let mut idle = self.queue.idle.lock().unwrap_or_else(PoisonError::into_inner);
             idle.push(Idle {
                 connection,
@@ -283,5 +323,26 @@ mod tests {
         assert!(queue.pop(1).is_some());
         assert!(queue.pop(1).is_none());
         assert!(queue.idle.lock().unwrap().is_empty());
+    }
+
+    /// Somebody who connects for so long, to a server that answers others for so long, and how long they waited.
+    async fn waited(connecting: u64, answering: u64) -> (bool, u64) {
+        let begun = Instant::now();
+        let (deadline, last) = (
+            begun + Duration::from_secs(10),
+            begun + Duration::from_secs(answering),
+        );
+        let connecting = tokio::time::timeout(Duration::from_secs(connecting), std::future::pending::<()>());
+        let connected = while_it_answers(deadline, || Instant::now().min(last), connecting).await;
+        (connected.is_some(), begun.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_connection_is_waited_for_as_long_as_the_server_answers_others() {
+        assert_eq!(waited(2, 0).await, (true, 2));
+        assert_eq!(waited(20, 0).await, (false, 3));
+        assert_eq!(waited(8, 6).await, (true, 8));
+        assert_eq!(waited(20, 4).await, (false, 7));
+        assert_eq!(waited(20, 20).await, (false, 10));
     }
 }
