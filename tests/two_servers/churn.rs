@@ -129,9 +129,25 @@ pub(crate) struct Churn {
 }
 
 impl Churn {
+    /// Has the servers open their connections to the database. Every pair of a run begins at once, and how long that takes on
+    /// two cores is none of the row's business.
+    async fn connect(&self, race: &Race, x: &Entity) -> Result<()> {
+        let sides = [&self.flippers, &self.upserters, &self.readers];
+        let mut loads = JoinSet::new();
+        for side in sides.into_iter().flatten() {
+            let (mut client, load) = (race.client(*side), x.load());
+            loads.spawn(async move { client.send(load.method, &load.path, &[], &load.body).await });
+        }
+        for loaded in loads.join_all().await {
+            loaded?.refused(404, 1003)?;
+        }
+        Ok(())
+    }
+
     /// Plays it for a row, and adds up what everybody was told.
     pub(crate) async fn run(&self, race: &mut Race, row: &str) -> Result<()> {
         let x = race.place("x").await?;
+        self.connect(race, &x).await?;
         let stop = Stop::default();
         let mut readers = JoinSet::new();
         for side in &self.readers {
