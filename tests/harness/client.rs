@@ -12,6 +12,7 @@ use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use treeline_core::EntityTag;
 
 /// No request may take longer, however busy the machine is.
@@ -49,6 +50,16 @@ impl Client {
     /// Reads.
     pub async fn get(&mut self, path: &str) -> Result<Answer> {
         self.send(Method::GET, path, &[], "").await
+    }
+
+    /// Reads with each of these at the same time, which makes their servers open connections to their database.
+    pub async fn all_get(clients: impl IntoIterator<Item = Client>, path: &str) -> Result<Vec<Answer>> {
+        let mut asked = JoinSet::new();
+        for mut client in clients {
+            let path = path.to_owned();
+            asked.spawn(async move { client.get(&path).await });
+        }
+        asked.join_all().await.into_iter().collect()
     }
 
     /// Creates, and whatever else the protocol posts.

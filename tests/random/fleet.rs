@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
-use tokio::task::JoinSet;
-use treeline_tests::{Answer, Bed, Client, Hooks, Server, eventually};
+use treeline_tests::{Bed, Client, Hooks, Server, eventually};
 
 use crate::fault::Fault;
 
@@ -80,11 +79,8 @@ impl<'b> Fleet<'b> {
     /// it may, and no fault would explain the 503.
     async fn warm_up(&self) -> Result<()> {
         eventually("the servers have their connections", async || {
-            let mut asked = JoinSet::new();
-            for mut client in (0..REQUESTS_AT_ONCE).flat_map(|_| self.clients()) {
-                asked.spawn(async move { client.get("/api/metalakes").await });
-            }
-            let answers: Vec<Answer> = asked.join_all().await.into_iter().collect::<Result<_>>()?;
+            let clients = (0..REQUESTS_AT_ONCE).flat_map(|_| self.clients());
+            let answers = Client::all_get(clients, "/api/metalakes").await?;
             Ok(answers.iter().all(|answer| answer.status == 200))
         })
         .await

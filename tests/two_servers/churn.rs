@@ -133,15 +133,9 @@ impl Churn {
     /// two cores is none of the row's business.
     async fn connect(&self, race: &Race, x: &Entity) -> Result<()> {
         let sides = [&self.flippers, &self.upserters, &self.readers];
-        let mut loads = JoinSet::new();
-        for side in sides.into_iter().flatten() {
-            let (mut client, load) = (race.client(*side), x.load());
-            loads.spawn(async move { client.send(load.method, &load.path, &[], &load.body).await });
-        }
-        for loaded in loads.join_all().await {
-            loaded?.refused(404, 1003)?;
-        }
-        Ok(())
+        let clients = sides.into_iter().flatten().map(|side| race.client(*side));
+        let loaded = Client::all_get(clients, &x.path()).await?;
+        loaded.iter().try_for_each(|answer| answer.refused(404, 1003))
     }
 
     /// Plays it for a row, and adds up what everybody was told.

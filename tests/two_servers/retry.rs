@@ -14,7 +14,7 @@ use crate::wire::{Cut, Wire};
 
 /// What a server has heard from its database, by sort.
 const LOST: &str = "treeline_database_errors_total{error=\"connection_lost\"";
-const DEADLOCKS: &str = "treeline_database_errors_total{error=\"deadlock\"";
+pub(crate) const DEADLOCKS: &str = "treeline_database_errors_total{error=\"deadlock\"";
 const LOCK_TIMEOUTS: &str = "treeline_database_errors_total{error=\"lock_timeout\"";
 
 /// Where the stranger has one row and not yet the other.

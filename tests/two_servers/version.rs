@@ -7,9 +7,8 @@ use treeline_core::Kind;
 use crate::entity::Entity;
 use crate::holds::{BY_A, BY_B, Facts, text};
 use crate::race::{A, B, Race, dropped, parent_is_missing};
+use crate::retry::DEADLOCKS;
 use crate::rows::rows;
-
-const DEADLOCKS: &str = "treeline_database_errors_total{error=\"deadlock\"";
 
 const VERSIONS: &[Kind] = &[Kind::ModelVersion];
 
@@ -264,6 +263,14 @@ async fn r_version_9_many_links_give_every_number_once(race: &mut Race) -> Resul
     Ok(())
 }
 
+/// How many each server has met so far.
+async fn deadlocks(race: &Race) -> Result<[u64; 2]> {
+    Ok([
+        race.node(A).count(DEADLOCKS).await?,
+        race.node(B).count(DEADLOCKS).await?,
+    ])
+}
+
 /// Both need the model and the version: the drop takes them from the top, and who came to them the other way round would be
 /// waited for while it waits.
 async fn r_version_10_an_alias_is_given_in_the_order_in_which_models_are_dropped(
@@ -271,10 +278,7 @@ async fn r_version_10_an_alias_is_given_in_the_order_in_which_models_are_dropped
 ) -> Result<()> {
     let (model, versions) = model(race, "m").await?;
     race.done(A, &versions[0].create()).await?;
-    let before = [
-        race.node(A).count(DEADLOCKS).await?,
-        race.node(B).count(DEADLOCKS).await?,
-    ];
+    let before = deadlocks(race).await?;
     // The points of an update are known by the entity's own name, which is the number of a version.
     let a = race
         .hold(A, &versions[0].aliases(&["best"], &[]), "update.row_written")
@@ -288,10 +292,7 @@ async fn r_version_10_an_alias_is_given_in_the_order_in_which_models_are_dropped
     }
     // A cluster says so too when it refuses a commit.
     if !race.backend.has_two_primaries() {
-        let after = [
-            race.node(A).count(DEADLOCKS).await?,
-            race.node(B).count(DEADLOCKS).await?,
-        ];
+        let after = deadlocks(race).await?;
         ensure!(after == before, "deadlocks: {before:?} before, {after:?} now");
     }
     let facts = race.facts().await?;

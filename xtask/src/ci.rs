@@ -170,7 +170,7 @@ fn histories_without_rules(workspace: &Workspace, backends: &[&'static str]) -> 
 /// The suites and histories of MariaDB once more, where both servers write at nodes of their own.
 fn cluster(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
     if backends.contains(&"mariadb") {
-        let plan = itest::Plan::read(&["--backend", "galera"].map(str::to_owned))?.unwrap_or_default();
+        let plan = itest::Plan::read(&["--backend", itest::GALERA].map(str::to_owned))?.unwrap_or_default();
         let cluster = itest::Bench::start(workspace, &plan)?;
         cluster.run()?;
         cluster.run_history()?;
@@ -183,10 +183,9 @@ fn cluster(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
 
 /// Seven faults, each where it is felt most, and one that shows a missing rule. The others take `cargo xtask itest --faults`.
 fn faults(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
-    const FAULTS: [(&str, &str, &[&str]); 5] = [
-        ("mariadb", "mariadb", &["--fault", "server-dies-at-points"]),
+    const FAULTS: [(&str, &[&str]); 5] = [
+        ("mariadb", &["--fault", "server-dies-at-points"]),
         (
-            "postgres",
             "postgres",
             &[
                 "--fault",
@@ -197,19 +196,15 @@ fn faults(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
                 "primary-failed-over",
             ],
         ),
+        ("postgres", &["--faults", "--switch", "m-standby-probe"]),
+        ("sqlite", &["--fault", "disk-full"]),
         (
-            "postgres",
-            "postgres",
-            &["--faults", "--switch", "m-standby-probe"],
-        ),
-        ("sqlite", "sqlite", &["--fault", "disk-full"]),
-        (
-            "galera",
-            "mariadb",
+            itest::GALERA,
             &["--fault", "node-killed", "--fault", "node-cut-off"],
         ),
     ];
-    for (backend, takes, faults) in FAULTS {
+    for (backend, faults) in FAULTS {
+        let takes = itest::image(backend);
         // Without Docker nothing can be cut off; where one of its databases runs, it is there.
         if backends.contains(&takes) && backends.iter().any(|name| *name != "sqlite") {
             let words: Vec<String> = ["--backend", backend]

@@ -22,6 +22,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::command;
 use crate::workspace::Workspace;
 use databases::Databases;
+pub(crate) use databases::image;
 use table::Table;
 
 const USAGE: &str = "\
@@ -52,7 +53,7 @@ cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--cont
 const BACKENDS: [&str; 4] = ["sqlite", "postgres", "mariadb", "mysql"];
 
 /// Two nodes of MariaDB that both accept writes, each server at its own; only if it is named.
-const GALERA: &str = "galera";
+pub(crate) const GALERA: &str = "galera";
 
 /// Those that are servers themselves, with a network to them.
 const SERVERS: &[&str] = &["postgres", "mariadb", "mysql"];

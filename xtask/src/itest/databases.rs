@@ -193,6 +193,6 @@ pub(super) fn variable(backend: &str) -> String {
 }
 
 /// The image of a backend.
-fn image(backend: &str) -> &str {
+pub(crate) fn image(backend: &str) -> &str {
     if backend == GALERA { "mariadb" } else { backend }
 }

@@ -255,7 +255,7 @@ fn tried(
         rows: switch.rows.split(' ').map(str::to_owned).collect(),
         backends: backends.to_vec(),
         soak: false,
-        one_kind: true,
+        one_kind: false,
         // Writers that take turns within a server may never meet what the switch has broken.
         local_locks: bench.plan.local_locks.or(Some("off")),
         mutants: switch.names.to_owned(),

@@ -218,10 +218,10 @@ impl Lease<'_> {
 
     /// Closes a connection that is of no use any more.
     fn settle<T>(&mut self, answer: Result<T, Failure>) -> Result<T, Failure> {
+        if let Err(Failure::Disconnected(_)) = answer {
+            failure::count("connection_lost");
+        }
         if let Err(Failure::Disconnected(_) | Failure::ReadOnly(_)) = answer {
-            if let Err(Failure::Disconnected(_)) = answer {
-                failure::count("connection_lost");
-            }
             self.connection = None;
             self.queue.close_idle();
         }

@@ -169,16 +169,21 @@ async fn a_create_around_a_tree_still_to_be_removed_writes_nothing(bed: Bed) {
     created(&bed, &schema, "g", place("file:/t/a/b")).await;
 }
 
+/// Whoever looks for what is due finds nothing, and settles what was needless.
+async fn nothing_is_left(bed: &Bed) {
+    assert!(due(bed).await.is_empty());
+    assert!(
+        bed.rows("reconcile_tasks").await.is_empty(),
+        "there is nothing left to do"
+    );
+}
+
 async fn a_tree_with_a_live_filesets_files_is_left_alone(bed: Bed) {
     let schema = bed.schema().await;
     settled(&bed, &schema, "f", "file:/t/a").await;
     settled(&bed, &schema, "g", "file:/t/a/inside").await;
     drop_fileset(&bed, &schema, "f").await;
-    assert!(due(&bed).await.is_empty());
-    assert!(
-        bed.rows("reconcile_tasks").await.is_empty(),
-        "there is nothing left to do"
-    );
+    nothing_is_left(&bed).await;
 }
 
 async fn a_claim_that_ran_out_is_free_again_and_its_holder_knows(bed: Bed) {
@@ -264,11 +269,7 @@ async fn an_empty_schema_directory_that_a_live_fileset_keeps_is_left_alone(bed: 
     let other = other_schema(&bed, &schema).await;
     settled(&bed, &other, "g", "file:/t/s").await;
     prune(&bed, &schema, "file:/t/s").await;
-    assert!(due(&bed).await.is_empty());
-    assert!(
-        bed.rows("reconcile_tasks").await.is_empty(),
-        "there is nothing left to do"
-    );
+    nothing_is_left(&bed).await;
 }
 
 /// A removal that was claimed before the fileset was to be seen may take the directory that it has found and adopted.

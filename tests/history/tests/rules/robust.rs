@@ -11,6 +11,14 @@ fn refusal(text: impl AsRef<[u8]>) -> Unreadable {
     check(text.as_ref()).unwrap_err()
 }
 
+/// What is refused whether or not it has to have an end line.
+fn refusal_either_way(text: &str, reason: &str) -> Unreadable {
+    let refused = refusal(text);
+    assert!(refused.reason.contains(reason), "{refused}");
+    assert_eq!(check_unended(text.as_bytes()), Err(refused.clone()));
+    refused
+}
+
 #[test]
 fn a_file_cut_in_the_middle_of_a_line_is_refused_at_that_line() {
     let text = lines(&good().operations);
@@ -26,9 +34,7 @@ fn a_file_cut_in_the_middle_of_a_line_is_refused_at_that_line() {
 #[test]
 fn a_history_without_an_operation_is_refused() {
     for text in [String::new(), "\n\n".to_owned(), end(0)] {
-        let refused = refusal(&text);
-        assert!(refused.reason.contains("no operation"), "{refused}");
-        assert_eq!(check_unended(text.as_bytes()), Err(refused));
+        refusal_either_way(&text, "no operation");
     }
 }
 
@@ -50,9 +56,7 @@ fn an_end_line_that_counts_other_operations_than_there_are_is_refused() {
     let text = lines(&good().operations);
     let (first, without_it) = text.split_once('\n').unwrap();
     for text in [without_it.to_owned(), format!("{first}\n{text}")] {
-        let refused = refusal(&text);
-        assert!(refused.reason.contains("ends 22 operations"), "{refused}");
-        assert_eq!(check_unended(text.as_bytes()), Err(refused));
+        refusal_either_way(&text, "ends 22 operations");
     }
 }
 
@@ -62,10 +66,8 @@ fn what_comes_after_the_end_line_is_refused_at_its_line() {
     let (first, _) = whole.split_once('\n').unwrap();
     for after in [first.to_owned(), end(good().line()), "{".to_owned()] {
         let text = format!("{whole}\n{after}\n");
-        let refused = refusal(&text);
+        let refused = refusal_either_way(&text, "after the end line");
         assert_eq!(refused.line, good().line() + 3);
-        assert!(refused.reason.contains("after the end line"), "{refused}");
-        assert_eq!(check_unended(text.as_bytes()), Err(refused));
     }
     assert!(check((whole + "\n \n").as_bytes()).is_ok());
 }
