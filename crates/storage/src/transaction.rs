@@ -8,6 +8,7 @@
 //!    on, or a large cascade could never be dropped; each of its statements has a bound of its own, at the server and here
 //!    (`network::queue`), and each bound is as long as an operation may take.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -180,6 +181,10 @@ pub(crate) struct Backend {
     ends: Option<Instant>,
 }
 
+/// A transaction under way, behind a pointer: what is above it and what is below it nest too deep to be one future, of which
+/// the compiler would have to know the layout as a whole.
+type Running<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+
 /// Where the rows are.
 #[derive(Debug)]
 pub(crate) enum Database {
@@ -291,15 +296,15 @@ impl Backend {
         work: W,
         deadline: Instant,
     ) -> Result<W::Output, Failure> {
-        let read = match (&*self.database, reading) {
-            (Database::Sqlite(sqlite), Reading::Point) => sqlite.read(&work).await,
+        let read: Running<'_, W::Output> = match (&*self.database, reading) {
+            (Database::Sqlite(sqlite), Reading::Point) => Box::pin(sqlite.read(&work)),
             (Database::Sqlite(sqlite), Reading::List | Reading::Snapshot) => {
-                sqlite.scan(work, deadline).await
+                Box::pin(sqlite.scan(work, deadline))
             }
-            (Database::Network(network), _) => read_again(network, reading, &work, deadline).await,
+            (Database::Network(network), _) => Box::pin(read_again(network, reading, &work, deadline)),
         };
         // A read waits for nobody's rows, so nobody is to blame for them.
-        read.map_err(|failure| match failure {
+        read.await.map_err(|failure| match failure {
             Failure::Transient(_, detail) => Failure::Unavailable(format!("a read was given up: {detail}")),
             other => other,
         })
@@ -319,13 +324,14 @@ impl Backend {
         deadline: Instant,
         earlier: Option<&Proof>,
     ) -> Result<Written<W::Output>, Failure> {
-        match &*self.database {
-            Database::Sqlite(sqlite) => sqlite
-                .write(Arc::clone(work), deadline)
-                .await
-                .map(Written::Committed),
-            Database::Network(network) => network.write(&**work, deadline, earlier).await,
-        }
+        let written: Running<'_, Written<W::Output>> = match &*self.database {
+            Database::Sqlite(sqlite) => {
+                let written = sqlite.write(Arc::clone(work), deadline);
+                Box::pin(async { written.await.map(Written::Committed) })
+            }
+            Database::Network(network) => Box::pin(network.write(&**work, deadline, earlier)),
+        };
+        written.await
     }
 
     /// Looks for the proof of a write, also for one that has used up its time. Its transaction may still be on the way; then
