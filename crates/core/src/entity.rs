@@ -7,7 +7,9 @@ use std::str::FromStr;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{Alias, Audit, EntityId, Error, Kind, Name, Properties, Provider, Result, Version};
+use crate::{
+    Alias, Audit, EntityId, Error, Kind, Name, Properties, PropertyChange, Provider, Result, Version,
+};
 
 /// What a kind keeps beside its name, and how it changes.
 ///
@@ -30,8 +32,8 @@ pub trait Payload:
         Ok(())
     }
 
-    /// The property that a change sets, with its value, or removes, for the rules of [`crate::property_rules`].
-    fn touched_property(change: &Self::Change) -> Option<(&str, Option<&str>)>;
+    /// What a change does to the properties, for the rules of [`crate::property_rules`].
+    fn property_change(change: &Self::Change) -> Option<&PropertyChange>;
 
     /// The name that a change gives the entity, if it renames it.
     fn new_name(_change: &Self::Change) -> Option<&Name> {
@@ -109,6 +111,18 @@ impl<P: Payload> Draft<P> {
             name,
             in_use: true,
             payload,
+        }
+    }
+
+    /// [`Error::NotInUse`] of what is disabled, on whatever row the change meets.
+    pub fn require_in_use(&self) -> Result<()> {
+        if self.in_use {
+            Ok(())
+        } else {
+            Err(Error::NotInUse {
+                kind: P::KIND,
+                path: self.name.to_string(),
+            })
         }
     }
 

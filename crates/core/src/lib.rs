@@ -23,5 +23,5 @@ pub use kind::{Kind, KindRow};
 pub use name::{Alias, Name, NameRule};
 pub use operation::Operation;
 pub use path::Path;
-pub use property::{Properties, PropertyRule, PropertyRules, property_rules};
+pub use property::{Properties, PropertyChange, PropertyRule, PropertyRules, property_rules};
 pub use version::Version;

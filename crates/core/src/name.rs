@@ -101,6 +101,17 @@ impl NameRule {
         Name::new(text)
     }
 
+    /// The same as a regular expression, but for the reserved names.
+    pub const fn pattern(self) -> &'static str {
+        match self {
+            NameRule::Metalake => r"^[A-Za-z0-9_]{1,64}$",
+            NameRule::Catalog => r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$",
+            NameRule::Default => r"^[A-Za-z0-9_][A-Za-z0-9_/=-]{0,63}$",
+            NameRule::NoSlash => r"^[A-Za-z0-9_][A-Za-z0-9_=-]{0,63}$",
+            NameRule::Number => r"^[0-9]{1,64}$",
+        }
+    }
+
     fn reserved(self) -> &'static [&'static str] {
         match self {
             NameRule::Metalake => &["system"],

@@ -7,6 +7,44 @@ use crate::{Error, Kind, Provider, Result};
 /// Key to value, in byte order of the keys, so that equal properties serialise to equal bytes.
 pub type Properties = BTreeMap<String, String>;
 
+/// One change of the free properties.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PropertyChange {
+    /// Sets one property.
+    Set {
+        /// Which.
+        key: String,
+        /// To what.
+        value: String,
+    },
+    /// Removes one property; one that is not there is no error.
+    Remove(String),
+}
+
+impl PropertyChange {
+    /// Which property it touches.
+    pub fn key(&self) -> &str {
+        match self {
+            PropertyChange::Set { key, .. } | PropertyChange::Remove(key) => key,
+        }
+    }
+
+    /// What it is set to; none where it is removed.
+    pub fn value(&self) -> Option<&str> {
+        match self {
+            PropertyChange::Set { value, .. } => Some(value),
+            PropertyChange::Remove(_) => None,
+        }
+    }
+
+    pub(crate) fn apply(&self, properties: &mut Properties) {
+        match self.clone() {
+            PropertyChange::Set { key, value } => properties.insert(key, value),
+            PropertyChange::Remove(key) => properties.remove(&key),
+        };
+    }
+}
+
 /// What is said of one key, or of every key with a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PropertyRule {
@@ -56,8 +94,9 @@ impl PropertyRules {
         Ok(())
     }
 
-    /// Checks one key of an alter: neither reserved nor immutable. `value` is none where the key is removed.
-    pub fn check_alter(&self, key: &str, value: Option<&str>) -> Result<()> {
+    /// Checks one change of an alter: its key is neither reserved nor immutable.
+    pub fn check_alter(&self, change: &PropertyChange) -> Result<()> {
+        let key = change.key();
         check_key(key)?;
         let Some(rule) = self.rule(key) else { return Ok(()) };
         if rule.reserved {
@@ -66,7 +105,7 @@ impl PropertyRules {
         if rule.immutable {
             return Err(refused(key, "cannot be changed after creation"));
         }
-        match value {
+        match change.value() {
             Some(value) => check_value(key, value, rule.value),
             None => Ok(()),
         }
@@ -202,6 +241,13 @@ mod tests {
         Properties::from([(key.to_owned(), value.to_owned())])
     }
 
+    fn set(key: &str, value: &str) -> PropertyChange {
+        PropertyChange::Set {
+            key: key.to_owned(),
+            value: value.to_owned(),
+        }
+    }
+
     #[test]
     fn reserved_keys_are_refused_at_creation_and_in_an_alter() {
         let rules = property_rules(Some(Provider::Fileset), Kind::Catalog);
@@ -212,8 +258,13 @@ mod tests {
             "location-unknown",
         ] {
             assert!(rules.check_create(&one(key, "x")).is_err(), "{key}");
-            assert!(rules.check_alter(key, Some("x")).is_err(), "{key}");
-            assert!(rules.check_alter(key, None).is_err(), "{key}");
+            assert!(rules.check_alter(&set(key, "x")).is_err(), "{key}");
+            assert!(
+                rules
+                    .check_alter(&PropertyChange::Remove(key.to_owned()))
+                    .is_err(),
+                "{key}"
+            );
         }
     }
 
@@ -221,8 +272,8 @@ mod tests {
     fn immutable_keys_are_given_once() {
         let rules = property_rules(Some(Provider::Fileset), Kind::Catalog);
         assert!(rules.check_create(&one("location-a", "/tmp/a")).is_ok());
-        assert!(rules.check_alter("location-a", Some("/tmp/b")).is_err());
-        assert!(rules.check_alter("location", Some("/tmp/b")).is_ok());
+        assert!(rules.check_alter(&set("location-a", "/tmp/b")).is_err());
+        assert!(rules.check_alter(&set("location", "/tmp/b")).is_ok());
     }
 
     #[test]

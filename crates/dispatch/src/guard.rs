@@ -65,8 +65,8 @@ pub(crate) fn check_changes<P: Payload>(provider: Option<Provider>, changes: &[P
     let rules = property_rules(provider, P::KIND);
     changes
         .iter()
-        .filter_map(P::touched_property)
-        .try_for_each(|(key, value)| rules.check_alter(key, value))
+        .filter_map(P::property_change)
+        .try_for_each(|change| rules.check_alter(change))
 }
 
 /// Catalogs and schemas of filesets say where their filesets live; what could never be a place is refused when it is

@@ -1,6 +1,6 @@
 //! Trying out a catalog without keeping anything.
 
-use treeline_core::kinds::{Catalog, CatalogChange};
+use treeline_core::kinds::{Catalog, SwitchableChange};
 use treeline_core::{Draft, Entity, Error, Kind, Path, Payload, Provider, Result};
 
 use crate::dispatcher::Dispatcher;
@@ -12,7 +12,7 @@ pub enum TestConnection {
     /// A catalog that is not there yet, under the name it would have.
     New(Path, Catalog),
     /// A catalog that is there, with these changes.
-    Existing(Path, Vec<CatalogChange>),
+    Existing(Path, Vec<SwitchableChange>),
 }
 
 impl Dispatcher {

@@ -5,6 +5,7 @@
 
 use axum::extract::State;
 use axum::http::HeaderMap;
+use treeline_core::kinds::SwitchableChange;
 use treeline_core::{Entity, Error, Missing, Path, Result};
 use treeline_dispatch::DropMode;
 
@@ -13,7 +14,7 @@ use crate::conditional;
 use crate::envelope::{self, Answer, Each};
 use crate::error::{Asked, is_dropped_already};
 use crate::extract::{Json, Query, Segments, Write};
-use crate::wire::{Create, Identifier, Listing, Moment, Switch, SwitchBody, Updates, Wire};
+use crate::wire::{Create, Identifier, Listing, Moment, New, SwitchBody, Updates, Wire};
 
 /// `GET` on a collection.
 pub(crate) async fn list<W: Create>(State(app): State<App>, at: Segments, query: Query) -> Answer {
@@ -59,7 +60,7 @@ pub(crate) async fn create<W: Create>(
     };
     let (path, new) = named().map_err(|error| asked.refuse(error))?;
     let dispatcher = app.dispatcher().clone();
-    let made = async move { W::create(&dispatcher, &write.context, &path, new).await };
+    let made = async move { new.create(&dispatcher, &write.context, &path).await };
     Ok(envelope::entity(&app.write(asked, made).await?, Moment::Written))
 }
 
@@ -119,7 +120,7 @@ pub(crate) async fn answer_alter<W: Wire, F: Future<Output = Result<Entity<W>>> 
 }
 
 /// `PATCH` on an entity: turns it on or off.
-pub(crate) async fn switch<W: Switch>(
+pub(crate) async fn switch<W: Wire<Change = SwitchableChange>>(
     State(app): State<App>,
     at: Segments,
     write: Write,
@@ -128,7 +129,7 @@ pub(crate) async fn switch<W: Switch>(
     let asked = Asked::entity(W::KIND);
     let path = at.path(W::KIND).map_err(|error| asked.refuse(error))?;
     let dispatcher = app.dispatcher().clone();
-    let change = vec![W::switch(body.in_use)];
+    let change = vec![SwitchableChange::SetInUse(body.in_use)];
     let altered = async move { dispatcher.alter::<W>(&write.context, &path, change).await };
     let altered = app.write(asked, altered).await?;
     Ok(envelope::tagged(envelope::done(), altered.tag()))

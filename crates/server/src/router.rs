@@ -4,7 +4,7 @@ use axum::Router;
 use axum::http::{Method, Uri};
 use axum::middleware;
 use axum::routing::{MethodRouter, any, get, patch, post};
-use treeline_core::kinds::{Catalog, Fileset, Metalake, Model, ModelVersion, Schema};
+use treeline_core::kinds::{Catalog, Fileset, Metalake, Model, ModelVersion, Schema, SwitchableChange};
 use treeline_core::{Kind, Payload};
 
 use crate::app::App;
@@ -12,7 +12,7 @@ use crate::entity_routes::{alter, create, drop, list, load, switch};
 use crate::error::Refusal;
 use crate::gate::gate;
 use crate::operations::{alias_item, collection, item};
-use crate::wire::{Create, Switch, Wire};
+use crate::wire::{Create, Wire};
 use crate::{kinds, later, local_locks, metrics, openapi, system};
 
 /// The routes of a server with this state.
@@ -109,7 +109,7 @@ fn one<W: Wire>() -> MethodRouter<App> {
 }
 
 /// The verb of what can be disabled.
-fn switched<W: Switch>() -> MethodRouter<App> {
+fn switched<W: Wire<Change = SwitchableChange>>() -> MethodRouter<App> {
     debug_assert!(<W as Payload>::KIND.row().has_in_use);
     patch(switch::<W>)
 }

@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use treeline_core::{
-    Audit, Entity, Error, Kind, Name, Path, Payload, Properties, PropertyRules, Provider, Result,
-    property_rules,
+    Audit, Entity, Error, Kind, Name, Path, Payload, Properties, PropertyChange, PropertyRules, Provider,
+    Result, property_rules,
 };
 use treeline_dispatch::{Dispatcher, WriteContext};
 
@@ -40,8 +40,8 @@ pub(crate) trait Wire: Payload {
 pub(crate) trait Create: Wire {
     /// The body of a create.
     type Body: DeserializeOwned + JsonSchema + Send + 'static;
-    /// What the dispatcher makes an entity from.
-    type New: Send + 'static;
+    /// What an entity is made from.
+    type New: New<Self>;
 
     /// How the list of all names looks.
     const LISTING: Listing;
@@ -50,20 +50,23 @@ pub(crate) trait Create: Wire {
 
     /// The name, and what goes under it.
     fn read(body: Self::Body) -> Result<(Name, Self::New)>;
+}
 
+/// What the dispatcher makes an entity of this kind from: for most kinds what they keep.
+pub(crate) trait New<W: Wire>: Send + 'static {
     /// Has it created.
     fn create(
+        self,
         dispatcher: &Dispatcher,
         context: &WriteContext,
         path: &Path,
-        new: Self::New,
-    ) -> impl Future<Output = Result<Entity<Self>>> + Send;
+    ) -> impl Future<Output = Result<Entity<W>>> + Send;
 }
 
-/// A kind with a switch.
-pub(crate) trait Switch: Wire {
-    /// The change that turns it on or off.
-    fn switch(in_use: bool) -> Self::Change;
+impl<W: Wire> New<W> for W {
+    async fn create(self, dispatcher: &Dispatcher, context: &WriteContext, path: &Path) -> Result<Entity<W>> {
+        dispatcher.create(context, path, self).await
+    }
 }
 
 /// What a list shows.
@@ -107,14 +110,22 @@ pub(crate) struct SwitchBody {
 /// Free properties, as they are given. No properties is the same as none at all.
 pub(crate) type GivenProperties = Option<Properties>;
 
-/// A property to set; its value is checked by the kind.
-pub(crate) fn set_property(key: String, value: String) -> Result<(String, String)> {
-    Ok((property_key(key)?, not_blank("value", value)?))
+/// Sets a property to something.
+pub(crate) fn set_property(key: String, value: String) -> Result<PropertyChange> {
+    let key = not_blank("property", key)?;
+    let value = not_blank("value", value)?;
+    Ok(PropertyChange::Set { key, value })
 }
 
-/// The key of a property in an alter.
-pub(crate) fn property_key(key: String) -> Result<String> {
-    not_blank("property", key)
+/// Sets a property, to nothing but white space too.
+pub(crate) fn set_property_or_blank(key: String, value: String) -> Result<PropertyChange> {
+    let key = not_blank("property", key)?;
+    Ok(PropertyChange::Set { key, value })
+}
+
+/// Removes a property.
+pub(crate) fn remove_property(key: String) -> Result<PropertyChange> {
+    not_blank("property", key).map(PropertyChange::Remove)
 }
 
 /// [`Error::Invalid`] where there is nothing but white space.

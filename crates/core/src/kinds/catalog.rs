@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::require_in_use;
-use crate::{CatalogType, Draft, Kind, Name, Payload, Properties, Provider, Result};
+use super::SwitchableChange;
+use crate::{CatalogType, Draft, Kind, Name, Payload, Properties, PropertyChange, Provider, Result};
 
 /// What a catalog keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,64 +24,31 @@ impl Catalog {
     }
 }
 
-/// One change of a catalog.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CatalogChange {
-    /// Gives it another name (P4).
-    Rename(Name),
-    /// Sets or clears the comment.
-    UpdateComment(Option<String>),
-    /// Sets one property.
-    SetProperty {
-        /// Which.
-        key: String,
-        /// To what.
-        value: String,
-    },
-    /// Removes one property; one that is not there is no error.
-    RemoveProperty(String),
-    /// Enables or disables it; the one change that a disabled catalog takes.
-    SetInUse(bool),
-}
-
 impl Payload for Catalog {
     const KIND: Kind = Kind::Catalog;
-    type Change = CatalogChange;
+    type Change = SwitchableChange;
 
-    fn apply(draft: &mut Draft<Self>, change: &CatalogChange) -> Result<()> {
-        if let CatalogChange::SetInUse(in_use) = change {
-            draft.in_use = *in_use;
-            return Ok(());
-        }
-        require_in_use(Kind::Catalog, &draft.name, draft.in_use)?;
-        match change.clone() {
-            CatalogChange::Rename(name) => draft.name = name,
-            CatalogChange::UpdateComment(comment) => draft.payload.comment = comment,
-            CatalogChange::SetProperty { key, value } => {
-                draft.payload.properties.insert(key, value);
+    fn apply(draft: &mut Draft<Self>, change: &SwitchableChange) -> Result<()> {
+        match change {
+            SwitchableChange::SetInUse(in_use) => draft.in_use = *in_use,
+            SwitchableChange::Common(change) => {
+                draft.require_in_use()?;
+                change.apply(
+                    &mut draft.name,
+                    &mut draft.payload.comment,
+                    &mut draft.payload.properties,
+                );
             }
-            CatalogChange::RemoveProperty(key) => {
-                draft.payload.properties.remove(&key);
-            }
-            CatalogChange::SetInUse(in_use) => draft.in_use = in_use,
         }
         Ok(())
     }
 
-    fn touched_property(change: &CatalogChange) -> Option<(&str, Option<&str>)> {
-        match change {
-            CatalogChange::SetProperty { key, value } => Some((key, Some(value))),
-            CatalogChange::RemoveProperty(key) => Some((key, None)),
-            CatalogChange::Rename(_) | CatalogChange::UpdateComment(_) | CatalogChange::SetInUse(_) => None,
-        }
+    fn property_change(change: &SwitchableChange) -> Option<&PropertyChange> {
+        change.common()?.property()
     }
 
-    fn new_name(change: &CatalogChange) -> Option<&Name> {
-        if let CatalogChange::Rename(name) = change {
-            Some(name)
-        } else {
-            None
-        }
+    fn new_name(change: &SwitchableChange) -> Option<&Name> {
+        change.common()?.new_name()
     }
 
     fn properties(&self) -> &Properties {

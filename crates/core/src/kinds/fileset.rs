@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Draft, Error, Kind, Missing, Name, Payload, Properties, Result};
+use super::CommonChange;
+use crate::{Draft, Error, Kind, Missing, Name, Payload, Properties, PropertyChange, Result};
 
 /// The name of a location, or of a URI, that was given without one.
 pub const UNNAMED: &str = "unknown";
@@ -64,39 +65,16 @@ impl Fileset {
     }
 }
 
-/// One change of a fileset.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FilesetChange {
-    /// Gives it another name (P4); the files stay where they are.
-    Rename(Name),
-    /// Sets or clears the comment.
-    UpdateComment(Option<String>),
-    /// Sets one property.
-    SetProperty {
-        /// Which.
-        key: String,
-        /// To what.
-        value: String,
-    },
-    /// Removes one property; one that is not there is no error.
-    RemoveProperty(String),
-}
-
 impl Payload for Fileset {
     const KIND: Kind = Kind::Fileset;
-    type Change = FilesetChange;
+    type Change = CommonChange;
 
-    fn apply(draft: &mut Draft<Self>, change: &FilesetChange) -> Result<()> {
-        match change.clone() {
-            FilesetChange::Rename(name) => draft.name = name,
-            FilesetChange::UpdateComment(comment) => draft.payload.comment = comment,
-            FilesetChange::SetProperty { key, value } => {
-                draft.payload.properties.insert(key, value);
-            }
-            FilesetChange::RemoveProperty(key) => {
-                draft.payload.properties.remove(&key);
-            }
-        }
+    fn apply(draft: &mut Draft<Self>, change: &CommonChange) -> Result<()> {
+        change.apply(
+            &mut draft.name,
+            &mut draft.payload.comment,
+            &mut draft.payload.properties,
+        );
         Ok(())
     }
 
@@ -125,20 +103,12 @@ impl Payload for Fileset {
         }
     }
 
-    fn touched_property(change: &FilesetChange) -> Option<(&str, Option<&str>)> {
-        match change {
-            FilesetChange::SetProperty { key, value } => Some((key, Some(value))),
-            FilesetChange::RemoveProperty(key) => Some((key, None)),
-            FilesetChange::Rename(_) | FilesetChange::UpdateComment(_) => None,
-        }
+    fn property_change(change: &CommonChange) -> Option<&PropertyChange> {
+        change.property()
     }
 
-    fn new_name(change: &FilesetChange) -> Option<&Name> {
-        if let FilesetChange::Rename(name) = change {
-            Some(name)
-        } else {
-            None
-        }
+    fn new_name(change: &CommonChange) -> Option<&Name> {
+        change.new_name()
     }
 
     fn properties(&self) -> &Properties {
@@ -198,15 +168,17 @@ mod tests {
     #[test]
     fn the_default_location_must_be_one_of_the_locations() {
         let mut draft = Draft::new(Name::new("f").unwrap(), Fileset::sample());
-        let set = |value: &str| FilesetChange::SetProperty {
-            key: DEFAULT_LOCATION_NAME.into(),
-            value: value.into(),
+        let set = |value: &str| {
+            CommonChange::Property(PropertyChange::Set {
+                key: DEFAULT_LOCATION_NAME.into(),
+                value: value.into(),
+            })
         };
         assert_eq!(draft.apply_all(&[set("archive")]), Ok(()));
         assert!(draft.clone().apply_all(&[set("elsewhere")]).is_err());
         assert!(
             draft
-                .apply_all(&[FilesetChange::RemoveProperty(DEFAULT_LOCATION_NAME.into())])
+                .apply_all(&[PropertyChange::Remove(DEFAULT_LOCATION_NAME.into()).into()])
                 .is_err()
         );
     }

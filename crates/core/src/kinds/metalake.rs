@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::require_in_use;
-use crate::{Draft, Kind, Name, Payload, Properties, Result};
+use super::SwitchableChange;
+use crate::{Draft, Kind, Name, Payload, Properties, PropertyChange, Result};
 
 /// What a metalake keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,66 +15,31 @@ pub struct Metalake {
     pub properties: Properties,
 }
 
-/// One change of a metalake.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MetalakeChange {
-    /// Gives it another name (P4).
-    Rename(Name),
-    /// Sets or clears the comment.
-    UpdateComment(Option<String>),
-    /// Sets one property.
-    SetProperty {
-        /// Which.
-        key: String,
-        /// To what.
-        value: String,
-    },
-    /// Removes one property; one that is not there is no error.
-    RemoveProperty(String),
-    /// Enables or disables it; the one change that a disabled metalake takes.
-    SetInUse(bool),
-}
-
 impl Payload for Metalake {
     const KIND: Kind = Kind::Metalake;
-    type Change = MetalakeChange;
+    type Change = SwitchableChange;
 
-    fn apply(draft: &mut Draft<Self>, change: &MetalakeChange) -> Result<()> {
-        if let MetalakeChange::SetInUse(in_use) = change {
-            draft.in_use = *in_use;
-            return Ok(());
-        }
-        require_in_use(Kind::Metalake, &draft.name, draft.in_use)?;
-        match change.clone() {
-            MetalakeChange::Rename(name) => draft.name = name,
-            MetalakeChange::UpdateComment(comment) => draft.payload.comment = comment,
-            MetalakeChange::SetProperty { key, value } => {
-                draft.payload.properties.insert(key, value);
+    fn apply(draft: &mut Draft<Self>, change: &SwitchableChange) -> Result<()> {
+        match change {
+            SwitchableChange::SetInUse(in_use) => draft.in_use = *in_use,
+            SwitchableChange::Common(change) => {
+                draft.require_in_use()?;
+                change.apply(
+                    &mut draft.name,
+                    &mut draft.payload.comment,
+                    &mut draft.payload.properties,
+                );
             }
-            MetalakeChange::RemoveProperty(key) => {
-                draft.payload.properties.remove(&key);
-            }
-            MetalakeChange::SetInUse(in_use) => draft.in_use = in_use,
         }
         Ok(())
     }
 
-    fn touched_property(change: &MetalakeChange) -> Option<(&str, Option<&str>)> {
-        match change {
-            MetalakeChange::SetProperty { key, value } => Some((key, Some(value))),
-            MetalakeChange::RemoveProperty(key) => Some((key, None)),
-            MetalakeChange::Rename(_) | MetalakeChange::UpdateComment(_) | MetalakeChange::SetInUse(_) => {
-                None
-            }
-        }
+    fn property_change(change: &SwitchableChange) -> Option<&PropertyChange> {
+        change.common()?.property()
     }
 
-    fn new_name(change: &MetalakeChange) -> Option<&Name> {
-        if let MetalakeChange::Rename(name) = change {
-            Some(name)
-        } else {
-            None
-        }
+    fn new_name(change: &SwitchableChange) -> Option<&Name> {
+        change.common()?.new_name()
     }
 
     fn properties(&self) -> &Properties {
@@ -91,6 +56,7 @@ impl Payload for Metalake {
 
 #[cfg(test)]
 mod tests {
+    use super::super::CommonChange;
     use super::*;
     use crate::Error;
 
@@ -100,7 +66,7 @@ mod tests {
             in_use: false,
             ..Draft::new(Name::new("ml").unwrap(), Metalake::sample())
         };
-        let refused = Metalake::apply(&mut draft, &MetalakeChange::UpdateComment(None));
+        let refused = Metalake::apply(&mut draft, &CommonChange::UpdateComment(None).into());
         assert!(matches!(
             refused,
             Err(Error::NotInUse {
@@ -109,11 +75,11 @@ mod tests {
             })
         ));
         assert_eq!(
-            Metalake::apply(&mut draft, &MetalakeChange::SetInUse(true)),
+            Metalake::apply(&mut draft, &SwitchableChange::SetInUse(true)),
             Ok(())
         );
         assert_eq!(
-            Metalake::apply(&mut draft, &MetalakeChange::UpdateComment(None)),
+            Metalake::apply(&mut draft, &CommonChange::UpdateComment(None).into()),
             Ok(())
         );
         assert_eq!(draft.payload.comment, None);

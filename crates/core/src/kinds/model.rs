@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Draft, Error, Kind, Name, Payload, Properties, Result};
+use super::CommonChange;
+use crate::{Draft, Error, Kind, Name, Payload, Properties, PropertyChange, Result};
 
 /// What a model keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,24 +16,6 @@ pub struct Model {
     /// How many versions were ever linked, which is also the number of the next one: numbers begin at 0 and are
     /// never given twice (INV-13).
     pub latest_version: u32,
-}
-
-/// One change of a model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ModelChange {
-    /// Gives it another name (P4); its versions go along.
-    Rename(Name),
-    /// Sets or clears the comment.
-    UpdateComment(Option<String>),
-    /// Sets one property.
-    SetProperty {
-        /// Which.
-        key: String,
-        /// To what.
-        value: String,
-    },
-    /// Removes one property; one that is not there is no error.
-    RemoveProperty(String),
 }
 
 impl Model {
@@ -48,36 +31,23 @@ impl Model {
 
 impl Payload for Model {
     const KIND: Kind = Kind::Model;
-    type Change = ModelChange;
+    type Change = CommonChange;
 
-    fn apply(draft: &mut Draft<Self>, change: &ModelChange) -> Result<()> {
-        match change.clone() {
-            ModelChange::Rename(name) => draft.name = name,
-            ModelChange::UpdateComment(comment) => draft.payload.comment = comment,
-            ModelChange::SetProperty { key, value } => {
-                draft.payload.properties.insert(key, value);
-            }
-            ModelChange::RemoveProperty(key) => {
-                draft.payload.properties.remove(&key);
-            }
-        }
+    fn apply(draft: &mut Draft<Self>, change: &CommonChange) -> Result<()> {
+        change.apply(
+            &mut draft.name,
+            &mut draft.payload.comment,
+            &mut draft.payload.properties,
+        );
         Ok(())
     }
 
-    fn touched_property(change: &ModelChange) -> Option<(&str, Option<&str>)> {
-        match change {
-            ModelChange::SetProperty { key, value } => Some((key, Some(value))),
-            ModelChange::RemoveProperty(key) => Some((key, None)),
-            ModelChange::Rename(_) | ModelChange::UpdateComment(_) => None,
-        }
+    fn property_change(change: &CommonChange) -> Option<&PropertyChange> {
+        change.property()
     }
 
-    fn new_name(change: &ModelChange) -> Option<&Name> {
-        if let ModelChange::Rename(name) = change {
-            Some(name)
-        } else {
-            None
-        }
+    fn new_name(change: &CommonChange) -> Option<&Name> {
+        change.new_name()
     }
 
     fn properties(&self) -> &Properties {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::UNNAMED;
-use crate::{Alias, Draft, Error, Kind, Missing, Payload, Properties, Result};
+use crate::{Alias, Draft, Error, Kind, Missing, Payload, Properties, PropertyChange, Result};
 
 /// The property, of a version or of its model, that says which URI is meant when none is named.
 pub const DEFAULT_URI_NAME: &str = "default-uri-name";
@@ -62,15 +62,8 @@ impl ModelVersion {
 pub enum ModelVersionChange {
     /// Sets or clears the comment.
     UpdateComment(Option<String>),
-    /// Sets one property.
-    SetProperty {
-        /// Which.
-        key: String,
-        /// To what.
-        value: String,
-    },
-    /// Removes one property; one that is not there is no error.
-    RemoveProperty(String),
+    /// Sets or removes a property.
+    Property(PropertyChange),
     /// Replaces the URI of that name; a name that is not there is no error and changes nothing.
     UpdateUri {
         /// Which; [`UNNAMED`] if none was given.
@@ -104,12 +97,7 @@ impl Payload for ModelVersion {
         let version = &mut draft.payload;
         match change.clone() {
             ModelVersionChange::UpdateComment(comment) => version.comment = comment,
-            ModelVersionChange::SetProperty { key, value } => {
-                version.properties.insert(key, value);
-            }
-            ModelVersionChange::RemoveProperty(key) => {
-                version.properties.remove(&key);
-            }
+            ModelVersionChange::Property(change) => change.apply(&mut version.properties),
             ModelVersionChange::UpdateUri { name, uri } => {
                 if let Some(held) = version.uris.get_mut(&name) {
                     *held = uri;
@@ -150,10 +138,9 @@ impl Payload for ModelVersion {
         }
     }
 
-    fn touched_property(change: &ModelVersionChange) -> Option<(&str, Option<&str>)> {
+    fn property_change(change: &ModelVersionChange) -> Option<&PropertyChange> {
         match change {
-            ModelVersionChange::SetProperty { key, value } => Some((key, Some(value))),
-            ModelVersionChange::RemoveProperty(key) => Some((key, None)),
+            ModelVersionChange::Property(change) => Some(change),
             ModelVersionChange::UpdateComment(_)
             | ModelVersionChange::UpdateUri { .. }
             | ModelVersionChange::AddUri { .. }

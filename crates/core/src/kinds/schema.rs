@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Draft, Kind, Payload, Properties, Result};
+use crate::{Draft, Kind, Payload, Properties, PropertyChange, Result};
 
 /// What a schema keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,41 +14,17 @@ pub struct Schema {
     pub properties: Properties,
 }
 
-/// One change of a schema.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SchemaChange {
-    /// Sets one property.
-    SetProperty {
-        /// Which.
-        key: String,
-        /// To what.
-        value: String,
-    },
-    /// Removes one property; one that is not there is no error.
-    RemoveProperty(String),
-}
-
 impl Payload for Schema {
     const KIND: Kind = Kind::Schema;
-    type Change = SchemaChange;
+    type Change = PropertyChange;
 
-    fn apply(draft: &mut Draft<Self>, change: &SchemaChange) -> Result<()> {
-        match change.clone() {
-            SchemaChange::SetProperty { key, value } => {
-                draft.payload.properties.insert(key, value);
-            }
-            SchemaChange::RemoveProperty(key) => {
-                draft.payload.properties.remove(&key);
-            }
-        }
+    fn apply(draft: &mut Draft<Self>, change: &PropertyChange) -> Result<()> {
+        change.apply(&mut draft.payload.properties);
         Ok(())
     }
 
-    fn touched_property(change: &SchemaChange) -> Option<(&str, Option<&str>)> {
-        match change {
-            SchemaChange::SetProperty { key, value } => Some((key, Some(value))),
-            SchemaChange::RemoveProperty(key) => Some((key, None)),
-        }
+    fn property_change(change: &PropertyChange) -> Option<&PropertyChange> {
+        Some(change)
     }
 
     fn properties(&self) -> &Properties {

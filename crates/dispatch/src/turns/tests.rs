@@ -4,8 +4,8 @@ use std::future::Future;
 
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
-use treeline_core::kinds::{Metalake, MetalakeChange};
-use treeline_core::{Draft, Entity, Error, Name, NewEntity, Result};
+use treeline_core::kinds::{CommonChange, Metalake, SwitchableChange};
+use treeline_core::{Draft, Entity, Error, Name, NewEntity, PropertyChange, Result};
 use treeline_storage::{DropRule, Idempotency, Precondition, Store, StoreOptions};
 
 use super::*;
@@ -67,14 +67,18 @@ impl Bed {
     }
 
     fn rename(&self, name: &str, to: &str) -> JoinHandle<Result<Entity<Metalake>>> {
-        self.alter(name, "rename", MetalakeChange::Rename(Name::new(to).unwrap()))
+        self.alter(
+            name,
+            "rename",
+            CommonChange::Rename(Name::new(to).unwrap()).into(),
+        )
     }
 
     fn alter(
         &self,
         name: &str,
         request: &'static str,
-        change: MetalakeChange,
+        change: SwitchableChange,
     ) -> JoinHandle<Result<Entity<Metalake>>> {
         let (dispatcher, path) = (self.dispatcher.clone(), path(name));
         tokio::spawn(async move {
@@ -124,11 +128,9 @@ fn context(request: &str) -> WriteContext {
     WriteContext::new("tester", request)
 }
 
-fn set(key: &str) -> MetalakeChange {
-    MetalakeChange::SetProperty {
-        key: key.to_owned(),
-        value: "1".to_owned(),
-    }
+fn set(key: &str) -> SwitchableChange {
+    let (key, value) = (key.to_owned(), "1".to_owned());
+    SwitchableChange::Common(PropertyChange::Set { key, value }.into())
 }
 
 async fn within<T>(work: impl Future<Output = T>) -> T {

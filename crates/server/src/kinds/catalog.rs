@@ -5,17 +5,17 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use treeline_core::kinds::{Catalog, CatalogChange};
-use treeline_core::{CatalogType, Entity, Error, Kind, Name, Path, Provider, Result};
-use treeline_dispatch::{Dispatcher, TestConnection, WriteContext};
+use treeline_core::kinds::{Catalog, CommonChange, SwitchableChange};
+use treeline_core::{CatalogType, Entity, Error, Kind, Name, NameRule, Provider, Result};
+use treeline_dispatch::TestConnection;
 
 use crate::app::App;
 use crate::envelope::{self, Answer};
 use crate::error::Asked;
 use crate::extract::{Json, OptionalJson, Segments};
 use crate::wire::{
-    Create, GivenProperties, Listing, Moment, ShownAudit, ShownProperties, Switch, Updates, Wire,
-    checked_name, property_key, set_property,
+    Create, GivenProperties, Listing, Moment, ShownAudit, ShownProperties, Updates, Wire, checked_name,
+    remove_property, set_property,
 };
 
 /// A catalog to create.
@@ -23,7 +23,7 @@ use crate::wire::{
 #[serde(deny_unknown_fields)]
 pub(crate) struct CatalogCreate {
     /// Letters, digits, `_` and `-`, at most 64; neither `*` nor `system`.
-    #[schemars(regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$"))]
+    #[schemars(regex(pattern = NameRule::Catalog.pattern()))]
     name: String,
     /// What sort of catalog it is.
     #[serde(rename = "type")]
@@ -44,7 +44,7 @@ pub(crate) struct CatalogCreate {
 pub(crate) enum CatalogUpdate {
     /// Gives it another name.
     Rename {
-        #[schemars(regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$"))]
+        #[schemars(regex(pattern = NameRule::Catalog.pattern()))]
         new_name: String,
     },
     /// Sets the comment, or clears it with null.
@@ -84,20 +84,16 @@ impl Wire for Catalog {
         {"@type":"setProperty","property":"team","value":"data"},
         {"@type":"removeProperty","property":"old"}]}"#;
 
-    fn change(update: CatalogUpdate) -> Result<CatalogChange> {
-        Ok(match update {
+    fn change(update: CatalogUpdate) -> Result<SwitchableChange> {
+        let change = match update {
             CatalogUpdate::Rename { new_name } => {
-                CatalogChange::Rename(checked_name(Kind::Catalog, &new_name)?)
+                CommonChange::Rename(checked_name(Kind::Catalog, &new_name)?)
             }
-            CatalogUpdate::UpdateComment { new_comment } => CatalogChange::UpdateComment(new_comment),
-            CatalogUpdate::SetProperty { property, value } => {
-                let (key, value) = set_property(property, value)?;
-                CatalogChange::SetProperty { key, value }
-            }
-            CatalogUpdate::RemoveProperty { property } => {
-                CatalogChange::RemoveProperty(property_key(property)?)
-            }
-        })
+            CatalogUpdate::UpdateComment { new_comment } => CommonChange::UpdateComment(new_comment),
+            CatalogUpdate::SetProperty { property, value } => set_property(property, value)?.into(),
+            CatalogUpdate::RemoveProperty { property } => remove_property(property)?.into(),
+        };
+        Ok(SwitchableChange::Common(change))
     }
 
     fn show(entity: &Entity<Catalog>, _: Moment) -> ShownCatalog<'_> {
@@ -132,21 +128,6 @@ impl Create for Catalog {
                 properties,
             },
         ))
-    }
-
-    async fn create(
-        dispatcher: &Dispatcher,
-        context: &WriteContext,
-        path: &Path,
-        new: Catalog,
-    ) -> Result<Entity<Catalog>> {
-        dispatcher.create(context, path, new).await
-    }
-}
-
-impl Switch for Catalog {
-    fn switch(in_use: bool) -> CatalogChange {
-        CatalogChange::SetInUse(in_use)
     }
 }
 

@@ -7,8 +7,8 @@ use axum::http::HeaderMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use treeline_core::kinds::{Fileset, FilesetChange, FilesetType, UNNAMED};
-use treeline_core::{Entity, Error, Kind, Name, Path, Result};
+use treeline_core::kinds::{CommonChange, Fileset, FilesetType, UNNAMED};
+use treeline_core::{Entity, Error, Kind, Name, NameRule, Path, Result};
 use treeline_dispatch::{Dispatcher, FileStat, NewFileset, WriteContext};
 
 use crate::app::App;
@@ -16,7 +16,8 @@ use crate::envelope::{self, Answer, Each};
 use crate::error::Asked;
 use crate::extract::{Query, Segments};
 use crate::wire::{
-    Create, GivenProperties, Listing, Moment, ShownAudit, ShownProperties, Wire, checked_name, property_key,
+    Create, GivenProperties, Listing, Moment, New, ShownAudit, ShownProperties, Wire, checked_name,
+    remove_property, set_property_or_blank,
 };
 
 /// The header in which a client says what it means to do with a file.
@@ -27,7 +28,7 @@ const OPERATION_HEADER: &str = "FilesetDataOperation";
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct FilesetCreate {
     /// Letters, digits, `_`, `=` and `-`, at most 64.
-    #[schemars(regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_=-]{0,63}$"))]
+    #[schemars(regex(pattern = NameRule::NoSlash.pattern()))]
     name: String,
     /// Free text.
     comment: Option<String>,
@@ -53,7 +54,7 @@ pub(crate) struct FilesetCreate {
 pub(crate) enum FilesetUpdate {
     /// Gives it another name; the files stay where they are.
     Rename {
-        #[schemars(regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_=-]{0,63}$"))]
+        #[schemars(regex(pattern = NameRule::NoSlash.pattern()))]
         new_name: String,
     },
     /// Sets the comment, or clears it with null.
@@ -112,20 +113,15 @@ impl Wire for Fileset {
         {"@type":"setProperty","property":"format","value":"parquet"},
         {"@type":"removeProperty","property":"old"}]}"#;
 
-    fn change(update: FilesetUpdate) -> Result<FilesetChange> {
+    fn change(update: FilesetUpdate) -> Result<CommonChange> {
         Ok(match update {
             FilesetUpdate::Rename { new_name } => {
-                FilesetChange::Rename(checked_name(Kind::Fileset, &new_name)?)
+                CommonChange::Rename(checked_name(Kind::Fileset, &new_name)?)
             }
-            FilesetUpdate::UpdateComment { new_comment } => FilesetChange::UpdateComment(new_comment),
-            FilesetUpdate::RemoveComment {} => FilesetChange::UpdateComment(None),
-            FilesetUpdate::SetProperty { property, value } => FilesetChange::SetProperty {
-                key: property_key(property)?,
-                value,
-            },
-            FilesetUpdate::RemoveProperty { property } => {
-                FilesetChange::RemoveProperty(property_key(property)?)
-            }
+            FilesetUpdate::UpdateComment { new_comment } => CommonChange::UpdateComment(new_comment),
+            FilesetUpdate::RemoveComment {} => CommonChange::UpdateComment(None),
+            FilesetUpdate::SetProperty { property, value } => set_property_or_blank(property, value)?.into(),
+            FilesetUpdate::RemoveProperty { property } => remove_property(property)?.into(),
         })
     }
 
@@ -171,14 +167,16 @@ impl Create for Fileset {
         };
         Ok((name, new))
     }
+}
 
+impl New<Fileset> for NewFileset {
     async fn create(
+        self,
         dispatcher: &Dispatcher,
         context: &WriteContext,
         path: &Path,
-        new: NewFileset,
     ) -> Result<Entity<Fileset>> {
-        dispatcher.create_fileset(context, path, new).await
+        dispatcher.create_fileset(context, path, self).await
     }
 }
 

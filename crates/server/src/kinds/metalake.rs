@@ -2,13 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use treeline_core::kinds::{Metalake, MetalakeChange};
-use treeline_core::{Entity, Kind, Name, Path, Result};
-use treeline_dispatch::{Dispatcher, WriteContext};
+use treeline_core::kinds::{CommonChange, Metalake, SwitchableChange};
+use treeline_core::{Entity, Kind, Name, NameRule, Result};
 
 use crate::wire::{
-    Create, GivenProperties, Listing, Moment, ShownAudit, ShownProperties, Switch, Wire, checked_name,
-    property_key, set_property,
+    Create, GivenProperties, Listing, Moment, ShownAudit, ShownProperties, Wire, checked_name,
+    remove_property, set_property,
 };
 
 /// A metalake to create.
@@ -16,7 +15,7 @@ use crate::wire::{
 #[serde(deny_unknown_fields)]
 pub(crate) struct MetalakeCreate {
     /// Letters, digits and `_`, at most 64; not `system`.
-    #[schemars(regex(pattern = r"^[A-Za-z0-9_]{1,64}$"))]
+    #[schemars(regex(pattern = NameRule::Metalake.pattern()))]
     name: String,
     /// Free text.
     comment: Option<String>,
@@ -30,7 +29,7 @@ pub(crate) struct MetalakeCreate {
 pub(crate) enum MetalakeUpdate {
     /// Gives it another name.
     Rename {
-        #[schemars(regex(pattern = r"^[A-Za-z0-9_]{1,64}$"))]
+        #[schemars(regex(pattern = NameRule::Metalake.pattern()))]
         new_name: String,
     },
     /// Sets the comment, or clears it with null.
@@ -65,20 +64,16 @@ impl Wire for Metalake {
         {"@type":"setProperty","property":"team","value":"data"},
         {"@type":"removeProperty","property":"old"}]}"#;
 
-    fn change(update: MetalakeUpdate) -> Result<MetalakeChange> {
-        Ok(match update {
+    fn change(update: MetalakeUpdate) -> Result<SwitchableChange> {
+        let change = match update {
             MetalakeUpdate::Rename { new_name } => {
-                MetalakeChange::Rename(checked_name(Kind::Metalake, &new_name)?)
+                CommonChange::Rename(checked_name(Kind::Metalake, &new_name)?)
             }
-            MetalakeUpdate::UpdateComment { new_comment } => MetalakeChange::UpdateComment(new_comment),
-            MetalakeUpdate::SetProperty { property, value } => {
-                let (key, value) = set_property(property, value)?;
-                MetalakeChange::SetProperty { key, value }
-            }
-            MetalakeUpdate::RemoveProperty { property } => {
-                MetalakeChange::RemoveProperty(property_key(property)?)
-            }
-        })
+            MetalakeUpdate::UpdateComment { new_comment } => CommonChange::UpdateComment(new_comment),
+            MetalakeUpdate::SetProperty { property, value } => set_property(property, value)?.into(),
+            MetalakeUpdate::RemoveProperty { property } => remove_property(property)?.into(),
+        };
+        Ok(SwitchableChange::Common(change))
     }
 
     fn show(entity: &Entity<Metalake>, moment: Moment) -> ShownMetalake<'_> {
@@ -111,20 +106,5 @@ impl Create for Metalake {
                 properties: body.properties.unwrap_or_default(),
             },
         ))
-    }
-
-    async fn create(
-        dispatcher: &Dispatcher,
-        context: &WriteContext,
-        path: &Path,
-        new: Metalake,
-    ) -> Result<Entity<Metalake>> {
-        dispatcher.create(context, path, new).await
-    }
-}
-
-impl Switch for Metalake {
-    fn switch(in_use: bool) -> MetalakeChange {
-        MetalakeChange::SetInUse(in_use)
     }
 }

@@ -2,13 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use treeline_core::kinds::{Model, ModelChange};
-use treeline_core::{Entity, Kind, Name, Path, Result};
-use treeline_dispatch::{Dispatcher, WriteContext};
+use treeline_core::kinds::{CommonChange, Model};
+use treeline_core::{Entity, Kind, Name, NameRule, Result};
 
 use crate::wire::{
-    Create, GivenProperties, Listing, Moment, ShownAudit, ShownProperties, Wire, checked_name, property_key,
-    set_property,
+    Create, GivenProperties, Listing, Moment, ShownAudit, ShownProperties, Wire, checked_name,
+    remove_property, set_property,
 };
 
 /// A model to register.
@@ -16,7 +15,7 @@ use crate::wire::{
 #[serde(deny_unknown_fields)]
 pub(crate) struct ModelCreate {
     /// Letters, digits, `_`, `/`, `=` and `-`, at most 64; not `*`.
-    #[schemars(regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_/=-]{0,63}$"))]
+    #[schemars(regex(pattern = NameRule::Default.pattern()))]
     name: String,
     /// Free text.
     comment: Option<String>,
@@ -30,7 +29,7 @@ pub(crate) struct ModelCreate {
 pub(crate) enum ModelUpdate {
     /// Gives it another name; its versions go along.
     Rename {
-        #[schemars(regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_/=-]{0,63}$"))]
+        #[schemars(regex(pattern = NameRule::Default.pattern()))]
         new_name: String,
     },
     /// Sets the comment, or clears it with null.
@@ -67,15 +66,12 @@ impl Wire for Model {
         {"@type":"setProperty","property":"task","value":"ranking"},
         {"@type":"removeProperty","property":"old"}]}"#;
 
-    fn change(update: ModelUpdate) -> Result<ModelChange> {
+    fn change(update: ModelUpdate) -> Result<CommonChange> {
         Ok(match update {
-            ModelUpdate::Rename { new_name } => ModelChange::Rename(checked_name(Kind::Model, &new_name)?),
-            ModelUpdate::UpdateComment { new_comment } => ModelChange::UpdateComment(new_comment),
-            ModelUpdate::SetProperty { property, value } => {
-                let (key, value) = set_property(property, value)?;
-                ModelChange::SetProperty { key, value }
-            }
-            ModelUpdate::RemoveProperty { property } => ModelChange::RemoveProperty(property_key(property)?),
+            ModelUpdate::Rename { new_name } => CommonChange::Rename(checked_name(Kind::Model, &new_name)?),
+            ModelUpdate::UpdateComment { new_comment } => CommonChange::UpdateComment(new_comment),
+            ModelUpdate::SetProperty { property, value } => set_property(property, value)?.into(),
+            ModelUpdate::RemoveProperty { property } => remove_property(property)?.into(),
         })
     }
 
@@ -109,14 +105,5 @@ impl Create for Model {
                 latest_version: 0,
             },
         ))
-    }
-
-    async fn create(
-        dispatcher: &Dispatcher,
-        context: &WriteContext,
-        path: &Path,
-        new: Model,
-    ) -> Result<Entity<Model>> {
-        dispatcher.create(context, path, new).await
     }
 }

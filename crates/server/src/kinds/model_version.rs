@@ -20,7 +20,7 @@ use crate::envelope::{self, Answer, Each};
 use crate::error::{Asked, Refusal};
 use crate::extract::{Json, Query, Segments, Write};
 use crate::wire::{
-    GivenProperties, Moment, ShownAudit, ShownProperties, Updates, Wire, not_blank, property_key,
+    GivenProperties, Moment, ShownAudit, ShownProperties, Updates, Wire, not_blank, remove_property,
     set_property,
 };
 
@@ -142,11 +142,10 @@ impl Wire for ModelVersion {
                 ModelVersionChange::UpdateComment(new_comment)
             }
             ModelVersionUpdate::SetProperty { property, value } => {
-                let (key, value) = set_property(property, value)?;
-                ModelVersionChange::SetProperty { key, value }
+                ModelVersionChange::Property(set_property(property, value)?)
             }
             ModelVersionUpdate::RemoveProperty { property } => {
-                ModelVersionChange::RemoveProperty(property_key(property)?)
+                ModelVersionChange::Property(remove_property(property)?)
             }
             ModelVersionUpdate::UpdateUri { uri_name, new_uri } => ModelVersionChange::UpdateUri {
                 name: not_blank("uriName", uri_name.unwrap_or_else(|| UNNAMED.to_owned()))?,

@@ -2,13 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use treeline_core::kinds::{Schema, SchemaChange};
-use treeline_core::{Entity, Kind, Name, Path, Result};
-use treeline_dispatch::{Dispatcher, WriteContext};
+use treeline_core::kinds::Schema;
+use treeline_core::{Entity, Kind, Name, NameRule, PropertyChange, Result};
 
 use crate::wire::{
-    Create, GivenProperties, Listing, Moment, ShownAudit, ShownProperties, Wire, checked_name, property_key,
-    set_property,
+    Create, GivenProperties, Listing, Moment, ShownAudit, ShownProperties, Wire, checked_name,
+    remove_property, set_property,
 };
 
 /// A schema to create.
@@ -16,7 +15,7 @@ use crate::wire::{
 #[serde(deny_unknown_fields)]
 pub(crate) struct SchemaCreate {
     /// Letters, digits, `_`, `/`, `=` and `-`, at most 64; not `*`, and without `/` in a catalog of filesets.
-    #[schemars(regex(pattern = r"^[A-Za-z0-9_][A-Za-z0-9_/=-]{0,63}$"))]
+    #[schemars(regex(pattern = NameRule::Default.pattern()))]
     name: String,
     /// Free text.
     comment: Option<String>,
@@ -56,16 +55,11 @@ impl Wire for Schema {
         {"@type":"setProperty","property":"tier","value":"gold"},
         {"@type":"removeProperty","property":"old"}]}"#;
 
-    fn change(update: SchemaUpdate) -> Result<SchemaChange> {
-        Ok(match update {
-            SchemaUpdate::SetProperty { property, value } => {
-                let (key, value) = set_property(property, value)?;
-                SchemaChange::SetProperty { key, value }
-            }
-            SchemaUpdate::RemoveProperty { property } => {
-                SchemaChange::RemoveProperty(property_key(property)?)
-            }
-        })
+    fn change(update: SchemaUpdate) -> Result<PropertyChange> {
+        match update {
+            SchemaUpdate::SetProperty { property, value } => set_property(property, value),
+            SchemaUpdate::RemoveProperty { property } => remove_property(property),
+        }
     }
 
     fn show(entity: &Entity<Schema>, _: Moment) -> ShownSchema<'_> {
@@ -95,14 +89,5 @@ impl Create for Schema {
                 properties: body.properties.unwrap_or_default(),
             },
         ))
-    }
-
-    async fn create(
-        dispatcher: &Dispatcher,
-        context: &WriteContext,
-        path: &Path,
-        new: Schema,
-    ) -> Result<Entity<Schema>> {
-        dispatcher.create(context, path, new).await
     }
 }

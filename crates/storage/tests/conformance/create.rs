@@ -1,6 +1,6 @@
 //! P1: strict creates.
 
-use treeline_core::kinds::{Catalog, Metalake, MetalakeChange, Model, Schema};
+use treeline_core::kinds::{Catalog, CommonChange, Metalake, Model, Schema, SwitchableChange};
 use treeline_core::{Draft, Error, Kind, Missing, NewEntity, Path, Payload, Version};
 
 use crate::harness::{Bed, context, name, tests};
@@ -100,7 +100,7 @@ async fn a_create_under_a_dropped_parent_is_not_found_of_the_parent(bed: Bed) {
 async fn a_create_under_a_renamed_parent_is_not_found_of_the_parent(bed: Bed) {
     bed.create(None, "ml", Metalake::default()).await;
     let parent = bed.resolve(&Path::metalake(name("ml"))).await;
-    let rename = |draft: &mut Draft<Metalake>| draft.apply_all(&[MetalakeChange::Rename(name("other"))]);
+    let rename = |draft: &mut Draft<Metalake>| draft.apply_all(&[CommonChange::Rename(name("other")).into()]);
     bed.store.alter(&context(), parent.clone(), rename).await.unwrap();
     let new = NewEntity {
         name: name("c"),
@@ -117,7 +117,7 @@ async fn a_create_under_a_renamed_parent_is_not_found_of_the_parent(bed: Bed) {
 async fn a_create_under_a_parent_disabled_meanwhile_is_refused(bed: Bed) {
     bed.create(None, "ml", Metalake::default()).await;
     let parent = bed.resolve(&Path::metalake(name("ml"))).await;
-    let disable = |draft: &mut Draft<Metalake>| draft.apply_all(&[MetalakeChange::SetInUse(false)]);
+    let disable = |draft: &mut Draft<Metalake>| draft.apply_all(&[SwitchableChange::SetInUse(false)]);
     bed.store
         .alter(&context(), parent.clone(), disable)
         .await

@@ -1,6 +1,6 @@
 //! P1 in one step, which goes the whole way down by name and writes at once.
 
-use treeline_core::kinds::{Catalog, CatalogChange, Metalake, MetalakeChange, Model, Schema};
+use treeline_core::kinds::{Catalog, Metalake, Model, Schema, SwitchableChange};
 use treeline_core::{Draft, Error, Kind, Missing, Path, Payload, Provider, Version};
 use treeline_storage::DropRule;
 
@@ -109,14 +109,14 @@ async fn in_one_step_nothing_is_written_below_what_is_disabled_or_of_another_pro
         created
     };
     let enable_catalog = async |flag| {
-        let change = move |draft: &mut Draft<Catalog>| draft.apply_all(&[CatalogChange::SetInUse(flag)]);
+        let change = move |draft: &mut Draft<Catalog>| draft.apply_all(&[SwitchableChange::SetInUse(flag)]);
         bed.store
             .alter(&context(), bed.resolve(&catalog).await, change)
             .await
             .unwrap();
     };
     let enable_metalake = async |flag| {
-        let change = move |draft: &mut Draft<Metalake>| draft.apply_all(&[MetalakeChange::SetInUse(flag)]);
+        let change = move |draft: &mut Draft<Metalake>| draft.apply_all(&[SwitchableChange::SetInUse(flag)]);
         bed.store
             .alter(&context(), bed.resolve(&metalake).await, change)
             .await

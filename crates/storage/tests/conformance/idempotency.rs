@@ -1,6 +1,6 @@
 //! P11: a request that its client named is carried out once.
 
-use treeline_core::kinds::{Metalake, MetalakeChange, Schema};
+use treeline_core::kinds::{CommonChange, Metalake, Schema};
 use treeline_core::{Draft, Error, NewEntity, Path};
 use treeline_storage::{DropRule, Idempotency, WriteContext};
 
@@ -95,7 +95,7 @@ async fn a_repeated_update_gets_the_first_answer_whatever_others_wrote(bed: Bed)
     let path = Path::metalake(name("ml"));
     let set = |text: &'static str| {
         move |draft: &mut Draft<Metalake>| {
-            draft.apply_all(&[MetalakeChange::UpdateComment(Some(text.to_owned()))])
+            draft.apply_all(&[CommonChange::UpdateComment(Some(text.to_owned())).into()])
         }
     };
     let key = keyed("k", "comment one");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use treeline_core::kinds::{Metalake, MetalakeChange, Schema, SchemaChange};
-use treeline_core::{Draft, EntityTag, Error, Kind, Path, Result};
+use treeline_core::kinds::{CommonChange, Metalake, Schema};
+use treeline_core::{Draft, EntityTag, Error, Kind, Path, PropertyChange, Result};
 use treeline_storage::{DropRule, Precondition, WriteContext};
 
 use crate::harness::{Bed, context, name, tests};
@@ -30,7 +30,7 @@ fn set(
     value: &'static str,
 ) -> impl Fn(&mut Draft<Schema>) -> Result<()> + Clone + Send + Sync {
     move |draft| {
-        draft.apply_all(&[SchemaChange::SetProperty {
+        draft.apply_all(&[PropertyChange::Set {
             key: key.to_owned(),
             value: value.to_owned(),
         }])
@@ -38,7 +38,7 @@ fn set(
 }
 
 fn rename(to: &'static str) -> impl Fn(&mut Draft<Metalake>) -> Result<()> + Clone + Send + Sync {
-    move |draft| draft.apply_all(&[MetalakeChange::Rename(name(to))])
+    move |draft| draft.apply_all(&[CommonChange::Rename(name(to)).into()])
 }
 
 async fn an_update_raises_the_version_by_one_and_is_audited(bed: Bed) {
@@ -250,7 +250,7 @@ async fn every_one_of_many_writers_of_a_row_succeeds(bed: Bed) {
             path.clone(),
         );
         writers.spawn(async move {
-            let change = SchemaChange::SetProperty {
+            let change = PropertyChange::Set {
                 key: format!("p{writer}"),
                 value: "set".to_owned(),
             };
@@ -310,7 +310,7 @@ async fn an_update_of_a_renamed_row_is_not_found_of_the_old_name(bed: Bed) {
         .await
         .unwrap();
     let comment = |draft: &mut Draft<Metalake>| {
-        draft.apply_all(&[MetalakeChange::UpdateComment(Some("late".to_owned()))])
+        draft.apply_all(&[CommonChange::UpdateComment(Some("late".to_owned())).into()])
     };
     let error = bed.store.alter(&context(), read, comment).await.unwrap_err();
     assert_eq!(error, Error::not_found(Kind::Metalake, "x"));
