@@ -101,14 +101,12 @@ pub(crate) async fn alter(
         settled => return settled,
     }
     count_conflict(resolved.leaf.kind);
-    if context.precondition.names_only(resolved.tag()) {
+    if context.precondition.expected() == Some(resolved.tag()) {
         let actual = probe(backend, resolved).await?;
-        return Err(Failure::Answer(Error::PreconditionFailed {
-            kind: resolved.leaf.kind,
-            path,
-            expected: Some(resolved.tag()),
-            actual: Some(actual),
-        }));
+        let failed = context
+            .precondition
+            .failed(resolved.leaf.kind, path, Some(actual));
+        return Err(Failure::Answer(failed));
     }
     for _ in 0..retries_max {
         if backend.is_out_of_time() {

@@ -77,22 +77,22 @@ impl Precondition {
         }
     }
 
-    /// The state that the client named; none if it named several, or all.
+    /// The one state that it holds of; none if there are several, or all.
     pub(crate) fn expected(&self) -> Option<EntityTag> {
-        match self {
-            Precondition::Tags(tags) => match tags.as_slice() {
-                [tag] => Some(*tag),
-                _ => None,
-            },
-            Precondition::None | Precondition::Exists => None,
-        }
+        let Precondition::Tags(tags) = self else {
+            return None;
+        };
+        let (first, others) = tags.split_first()?;
+        others.iter().all(|tag| tag == first).then_some(*first)
     }
 
-    /// Whether it holds of this state and of no other.
-    pub(crate) fn names_only(&self, state: EntityTag) -> bool {
-        match self {
-            Precondition::None | Precondition::Exists => false,
-            Precondition::Tags(tags) => tags.iter().all(|tag| *tag == state),
+    /// What is said where it does not hold. `actual` is the state that the row is in; none if it is gone.
+    pub(crate) fn failed(&self, kind: Kind, path: impl ToString, actual: Option<EntityTag>) -> Error {
+        Error::PreconditionFailed {
+            kind,
+            path: path.to_string(),
+            expected: self.expected(),
+            actual,
         }
     }
 
@@ -101,12 +101,7 @@ impl Precondition {
         match self {
             Precondition::None | Precondition::Exists => Ok(()),
             Precondition::Tags(tags) if tags.contains(&actual) => Ok(()),
-            Precondition::Tags(_) => Err(Error::PreconditionFailed {
-                kind,
-                path: path.to_owned(),
-                expected: self.expected(),
-                actual: Some(actual),
-            }),
+            Precondition::Tags(_) => Err(self.failed(kind, path, Some(actual))),
         }
     }
 }
@@ -114,6 +109,21 @@ impl Precondition {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_state_that_is_named_twice_is_the_one_that_is_expected() {
+        let tag = |version| EntityTag {
+            id: EntityId::ROOT,
+            version: Version::new(version).unwrap(),
+        };
+        let expected = |versions: &[i64]| {
+            Precondition::Tags(versions.iter().map(|version| tag(*version)).collect()).expected()
+        };
+        assert_eq!(expected(&[3]), Some(tag(3)));
+        assert_eq!(expected(&[3, 3]), Some(tag(3)));
+        assert_eq!(expected(&[3, 4]), None);
+        assert_eq!(expected(&[]), None);
+    }
 
     #[test]
     fn a_write_is_no_proof_of_another_whose_client_gave_it_the_same_request_id() {

@@ -139,12 +139,10 @@ impl Drop {
         match &self.context.precondition {
             Precondition::None => Ok(None),
             Precondition::Exists => Err(lock::gone(&self.resolved)),
-            Precondition::Tags(_) => Err(Failure::Answer(Error::PreconditionFailed {
-                kind: self.resolved.path().kind(),
-                path: self.resolved.path().to_string(),
-                expected: self.context.precondition.expected(),
-                actual: None,
-            })),
+            pinned @ Precondition::Tags(_) => {
+                let path = self.resolved.path();
+                Err(Failure::Answer(pinned.failed(path.kind(), path, None)))
+            }
         }
     }
 
