@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use treeline_dispatch::Settings;
+use treeline_storage::StoreOptions;
 
 use crate::app::Limits;
 
@@ -89,7 +91,9 @@ impl Config {
             .unwrap_or_else(|| PathBuf::from("./treeline-data"));
         let data_dir = std::path::absolute(&data_dir)
             .map_err(|error| ConfigError(format!("the data directory `{}`: {error}", data_dir.display())))?;
-        let default_limits = Limits::default();
+        // What the layers below work with where nobody says otherwise.
+        let (default_limits, store) = (Limits::default(), StoreOptions::new(""));
+        let settings = Settings::new(data_dir.clone());
         let ms = |value: Option<u64>, default: Duration| value.map_or(default, Duration::from_millis);
         let database = Database::of(&options, file.password, &data_dir)?;
         let local_locks = match options.local_locks.unwrap_or(LocalLocks::Auto) {
@@ -119,12 +123,12 @@ impl Config {
             connections_max: options.connections_max.unwrap_or(4096),
             shutdown_max: ms(options.shutdown_ms_max, Duration::from_secs(30)),
             worker_threads: options.worker_threads.unwrap_or_else(cores),
-            occ_retries_max: options.occ_retries_max.unwrap_or(3),
-            operation_ms_max: options.operation_ms_max.unwrap_or(10_000),
+            occ_retries_max: options.occ_retries_max.unwrap_or(store.occ_retries_max),
+            operation_ms_max: options.operation_ms_max.unwrap_or(store.operation_ms_max),
             local_locks,
-            retention_ms: signed("retention_ms", options.retention_ms.unwrap_or(7 * 24 * 3_600_000))?,
-            task_lease_ms: signed("task_lease_ms", options.task_lease_ms.unwrap_or(30_000))?,
-            sweep_interval_ms: options.sweep_interval_ms.unwrap_or(60_000),
+            retention_ms: signed("retention_ms", options.retention_ms)?.unwrap_or(settings.retention_ms),
+            task_lease_ms: signed("task_lease_ms", options.task_lease_ms)?.unwrap_or(store.task_lease_ms),
+            sweep_interval_ms: options.sweep_interval_ms.unwrap_or(settings.sweep_interval_ms),
             warnings: file.warnings,
         };
         config.check()?;
@@ -215,8 +219,9 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
 }
 
-fn signed(key: &str, value: u64) -> Result<i64, ConfigError> {
-    i64::try_from(value).map_err(|_| ConfigError(format!("`{key}` is too large")))
+fn signed(key: &str, value: Option<u64>) -> Result<Option<i64>, ConfigError> {
+    let signed = value.map(i64::try_from).transpose();
+    signed.map_err(|_| ConfigError(format!("`{key}` is too large")))
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use treeline_storage::StoreOptions;
+
 use super::{ConfigError, Options};
 
 /// The schemes that the store knows.
@@ -34,11 +36,14 @@ impl Database {
             Some(file) => Some(read_password(file)?),
             None => password,
         };
+        let defaults = StoreOptions::new("");
         Ok(Database {
             url,
             password,
-            connections_max: options.database_connections_max.unwrap_or(16),
-            acquire_ms_max: options.database_acquire_ms_max.unwrap_or(10_000),
+            connections_max: options
+                .database_connections_max
+                .unwrap_or(defaults.connections_max),
+            acquire_ms_max: options.database_acquire_ms_max.unwrap_or(defaults.acquire_ms_max),
         })
     }
 
