@@ -5,7 +5,6 @@ mod store;
 mod writes;
 
 mod claims;
-mod cluster;
 
 mod context;
 mod resolve;
@@ -27,6 +26,7 @@ mod migrate;
 mod record;
 mod side;
 
+mod inside;
 mod proof;
 mod transaction;
 
@@ -53,6 +53,9 @@ mod value;
 pub use check::Finding;
 pub use context::{Idempotency, Precondition, WriteContext};
 pub use drop::DropRule;
+#[doc(hidden)]
+pub use inside::in_transaction;
+pub use inside::require_no_transaction;
 pub use migrate::MigrateReport;
 pub use open::StoreOptions;
 pub use resolve::{Level, Resolved};

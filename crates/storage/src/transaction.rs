@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::failure::Failure;
 use crate::hooks::mutant;
+use crate::inside::in_transaction;
 use crate::network::Network;
 pub(crate) use crate::proof::{LookForProof, Proof};
 use crate::session::Session;
@@ -304,7 +305,7 @@ impl Backend {
             (Database::Network(network), _) => Box::pin(read_again(network, reading, &work, deadline)),
         };
         // A read waits for nobody's rows, so nobody is to blame for them.
-        read.await.map_err(|failure| match failure {
+        in_transaction(read).await.map_err(|failure| match failure {
             Failure::Transient(_, detail) => Failure::Unavailable(format!("a read was given up: {detail}")),
             other => other,
         })
@@ -331,7 +332,7 @@ impl Backend {
             }
             Database::Network(network) => Box::pin(network.write(&**work, deadline, earlier)),
         };
-        written.await
+        in_transaction(written).await
     }
 
     /// Looks for the proof of a write, also for one that has used up its time. Its transaction may still be on the way; then

@@ -1,4 +1,4 @@
-//! The one way to what keeps files: each call has a deadline, a span and a metric.
+//! The one way to what keeps files: each call has a deadline, a span and a metric, and none is made inside a transaction.
 
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ impl Places {
         F: Future<Output = Result<T>>,
     {
         let store = self.stores.require(location)?;
+        treeline_storage::require_no_transaction(action);
         let begun = Instant::now();
         let span = tracing::debug_span!("location", action, location);
         let answered = timeout(self.call_max, call(store).instrument(span)).await;
@@ -52,5 +53,29 @@ impl Places {
                 reason: format!("`{location}` has not answered within {waited} ms"),
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use treeline_connectors::{AllowedRoots, LocalFiles};
+
+    use super::*;
+
+    #[tokio::test]
+    #[should_panic(expected = "`stat` was called inside a transaction")]
+    async fn what_keeps_files_is_never_called_inside_a_transaction() {
+        let machine = tempfile::tempdir().unwrap();
+        let local = LocalFiles::new(AllowedRoots::new(None, &machine.path().join("data")));
+        let places = Places::new(
+            Locations::new().with("file", Arc::new(local)),
+            Duration::from_secs(10),
+        );
+        let location = format!("file:{}", machine.path().join("files").display());
+        let stat = || places.call("stat", &location, |store| store.stat(&location));
+        stat().await.unwrap();
+        let _ = treeline_storage::in_transaction(stat()).await;
     }
 }
