@@ -79,7 +79,9 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
         "a fault and what comes after it take {SECONDS} s"
     );
     if bench.plan.mutants {
-        return without_rules(bench, &program, seed, bench.plan.seconds.unwrap_or(SECONDS));
+        let seconds = bench.plan.seconds.unwrap_or(SECONDS);
+        let switches = SWITCHES.into_iter().filter(|(_, fault, _)| wanted(fault));
+        return without_rules(bench, &program, seed, seconds, switches);
     }
     let mut runs = Vec::new();
     for (fault, backends) in FAULTS.into_iter().filter(|(name, _)| wanted(name)) {
@@ -109,10 +111,16 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
 }
 
 /// The faults that show a missing rule, on servers without it: something must be found.
-fn without_rules(bench: &Bench<'_>, program: &Path, seed: u64, seconds: u64) -> Result<()> {
+fn without_rules(
+    bench: &Bench<'_>,
+    program: &Path,
+    seed: u64,
+    seconds: u64,
+    switches: impl Iterator<Item = (&'static str, &'static str, &'static [&'static str])>,
+) -> Result<()> {
     let wanted = |name: &str| bench.plan.switch.as_deref().is_none_or(|switch| switch == name);
     let (mut runs, mut survivors) = (Vec::new(), Vec::new());
-    for (mutant, fault, found) in SWITCHES.into_iter().filter(|(name, ..)| wanted(name)) {
+    for (mutant, fault, found) in switches.filter(|(name, ..)| wanted(name)) {
         let run = Run {
             backend: "postgres",
             mutant,
