@@ -1,12 +1,13 @@
 //! Migrations: forward only, one transaction each, under a lock, and never on a schema newer than this binary knows.
 
+mod turn;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::time::Instant;
 use treeline_core::Error;
 
-use crate::cluster;
 use crate::dialect::sqlite::SQLITE;
 use crate::failure::Failure;
 use crate::hooks::{mutant, sync_point};
@@ -109,11 +110,10 @@ fn applied(session: &mut SqliteSession) -> Result<i64, Failure> {
 
 /// Brings a database behind a server to this binary's schema. Where an older one is found, only `upgrade` may touch it:
 /// an operator decides when the servers of an estate are ready for it.
-pub(crate) async fn migrate_network(
-    options: &NetworkOptions,
-    upgrade: bool,
-) -> Result<MigrateReport, Failure> {
-    let mut connection = Network::connect(options).await?;
+pub(crate) async fn migrate_network(network: &Network, upgrade: bool) -> Result<MigrateReport, Failure> {
+    let options = network.options();
+    let mut lease = network.look().await?;
+    let connection: &mut dyn Connection = &mut lease;
     // Two servers that migrate at once queue here; the second finds nothing left to do. On a cluster they queue at each
     // node by itself, and who is first at its node has to be first in the cluster too.
     let lock = match options.connector {
@@ -127,8 +127,8 @@ pub(crate) async fn migrate_network(
             give: "DO RELEASE_LOCK(CONCAT('treeline.migrate.', LEFT(SHA2(DATABASE(), 256), 40)))",
         },
     };
-    survey::refuse_pooler(options, connection.as_mut()).await?;
-    survey::log(options, connection.as_mut()).await?;
+    survey::refuse_pooler(network, connection).await?;
+    survey::log(options, connection).await?;
     // The wait has the bounds of any other statement, so it may end as one that was too long.
     let taken = match connection.session().rows(&Arc::from(lock.take), &[]).await {
         Err(Failure::Transient(..)) => None,
@@ -140,7 +140,7 @@ pub(crate) async fn migrate_network(
         return Err(Failure::Unavailable(reason.to_owned()));
     }
     // After an error the connection is closed, and with it go the transaction that PostgreSQL has open and the lock.
-    let report = upgrade_in_time(connection.as_mut(), options, upgrade).await?;
+    let report = upgrade_in_time(connection, options, upgrade).await?;
     // The second server finds them gone already.
     if mutant("m-liveness-key") {
         let _ = connection
@@ -153,7 +153,8 @@ pub(crate) async fn migrate_network(
             .await;
     }
     connection.control(lock.give).await?;
-    survey::require_writable(options, connection.as_mut()).await?;
+    survey::require_writable(options, connection).await?;
+    lease.give_back();
     Ok(report)
 }
 
@@ -168,7 +169,7 @@ async fn upgrade_in_time(
     let mut attempt = 0;
     loop {
         match upgrade_network(connection, options, upgrade).await {
-            Err(Failure::Transient(_, detail)) if begun.elapsed() < cluster::WAIT_MAX => {
+            Err(Failure::Transient(_, detail)) if begun.elapsed() < turn::WAIT_MAX => {
                 attempt += 1;
                 tracing::info!(attempt, detail, "the migration begins anew");
                 connection.control(connection.frame().roll_back).await?;
@@ -217,12 +218,12 @@ async fn upgrade_network(
     let Some(node) = survey::cluster_node(options, connection).await? else {
         return apply(connection, options, from).await;
     };
-    cluster::claim(connection, &node).await?;
+    turn::claim(connection, &node).await?;
     let applied = match version(connection, options).await {
         Ok(from) => apply(connection, options, from).await,
         Err(failure) => Err(failure),
     };
-    cluster::release(connection, &node).await;
+    turn::release(connection, &node).await;
     applied
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::failure::Failure;
 use crate::hooks::mutant;
-use crate::network::{Network, NetworkOptions};
+use crate::network::NetworkOptions;
 use crate::sql::Statement;
 use crate::value::Value;
 
@@ -20,7 +20,7 @@ pub(crate) async fn run_beside(sql: &Arc<str>, values: &[Value]) -> Result<(), F
             "there is no database server beside this one".to_owned(),
         ));
     };
-    let mut connection = Network::connect(options).await?;
+    let (mut connection, _term) = options.connector.connect(options).await?;
     connection.session().run(sql, values).await.map(drop)
 }
 

@@ -74,10 +74,11 @@ impl Store {
             Some(network) => {
                 #[cfg(feature = "test-hooks")]
                 let _ = crate::mutants::BESIDE.set(network.clone());
+                let network = Network::new(network);
                 migrate::migrate_network(&network, false)
                     .await
                     .map_err(cannot_open)?;
-                Database::Network(Network::new(network))
+                Database::Network(network)
             }
             None => {
                 let file = sqlite_file(&options.url)?;
@@ -104,7 +105,7 @@ impl Store {
     /// As [`Store::open`].
     pub async fn migrate(options: StoreOptions) -> Result<MigrateReport> {
         match network::parse(&options)? {
-            Some(network) => migrate::migrate_network(&network, true)
+            Some(network) => migrate::migrate_network(&Network::new(network), true)
                 .await
                 .map_err(cannot_open),
             None => {

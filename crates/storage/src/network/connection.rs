@@ -13,17 +13,17 @@ use sqlx::{
 
 use super::NetworkOptions;
 use super::claim::{Line, Said};
-use super::cluster::Cluster;
 use super::frame::{Frame, GALERA_FRAME, MYSQL_FRAME, POSTGRES_FRAME};
+use super::primary::Hosts;
 use crate::dialect::{Dialect, mysql, postgres};
 use crate::failure::Failure;
 use crate::hooks::mutant;
 use crate::session::Session;
 use crate::value::{Row, Value};
 
-/// A connection, as the queue keeps it.
+/// A connection, by itself or with the bounds of the queue ([`Lease`](super::Lease)).
 #[async_trait]
-pub(crate) trait Connection: Session + fmt::Debug + 'static {
+pub(crate) trait Connection: Session + fmt::Debug {
     /// Runs a text that is ours and answers nothing: begin, commit, settings, migrations.
     async fn control(&mut self, sql: &'static str) -> Result<(), Failure>;
 
@@ -41,7 +41,7 @@ pub(crate) trait Connection: Session + fmt::Debug + 'static {
 #[derive(Clone)]
 pub(crate) enum Connector {
     /// PostgreSQL, at one or several hosts.
-    Postgres(Arc<Cluster>),
+    Postgres(Arc<Hosts>),
     /// MySQL or MariaDB: the server says which when it is asked.
     MySql(Box<MySqlConnectOptions>),
 }
@@ -62,9 +62,9 @@ impl Connector {
     }
 
     /// The hosts, where there is anything to choose from.
-    pub(super) fn cluster(&self) -> Option<&Arc<Cluster>> {
+    pub(super) fn hosts(&self) -> Option<&Arc<Hosts>> {
         match self {
-            Connector::Postgres(cluster) => Some(cluster).filter(|cluster| cluster.has_several()),
+            Connector::Postgres(hosts) => Some(hosts).filter(|hosts| hosts.has_several()),
             Connector::MySql(_) => None,
         }
     }
@@ -76,7 +76,7 @@ impl Connector {
         options: &NetworkOptions,
     ) -> Result<(Box<dyn Connection>, u64), Failure> {
         match self {
-            Connector::Postgres(cluster) => cluster.connect(options).await,
+            Connector::Postgres(hosts) => hosts.connect(options).await,
             Connector::MySql(connect) => {
                 let connection = connect
                     .connect()

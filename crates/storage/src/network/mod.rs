@@ -5,13 +5,13 @@
 //! the server rolls it back.
 
 mod claim;
-mod cluster;
 mod connection;
 #[cfg(test)]
 pub(crate) mod fake;
 mod frame;
 mod hosts;
 mod options;
+mod primary;
 mod queue;
 pub(crate) mod survey;
 
@@ -19,7 +19,8 @@ use tokio::time::Instant;
 
 pub(crate) use connection::{Connection, Connector, Flavour};
 pub(crate) use options::{NetworkOptions, parse};
-use queue::{Lease, Queue};
+pub(crate) use queue::Lease;
+use queue::Queue;
 
 use crate::dialect::Dialect;
 use crate::failure::{Cause, Failure};
@@ -79,7 +80,7 @@ impl Network {
                 }
             }
         }
-        let frame = lease.frame()?;
+        let frame = lease.frame();
         let begin = if mutant("m-snapshot") {
             "START TRANSACTION WITH CONSISTENT SNAPSHOT"
         } else {
@@ -171,10 +172,13 @@ impl Network {
         }
     }
 
-    /// Opens one connection and looks that it can be used: the first thing that an operator learns about.
-    pub(crate) async fn connect(options: &NetworkOptions) -> Result<Box<dyn Connection>, Failure> {
-        let (connection, _term) = options.connector.connect(options).await?;
-        Ok(connection)
+    pub(crate) fn options(&self) -> &NetworkOptions {
+        self.queue.options()
+    }
+
+    /// A connection to look at the server with, and to make its tables, before anything rests on it.
+    pub(crate) async fn look(&self) -> Result<Lease<'_>, Failure> {
+        self.queue.take_beside().await
     }
 }
 
@@ -184,7 +188,7 @@ async fn commit<W: Work>(
     output: W::Output,
     wrote: bool,
 ) -> Result<Written<W::Output>, Failure> {
-    let frame = lease.frame()?;
+    let frame = lease.frame();
     if let Some(require_intact) = frame.require_intact
         && let Err(failure) = lease.control(require_intact).await
     {
@@ -245,10 +249,7 @@ fn not_begun(failure: Failure) -> Failure {
 /// After any error the transaction is rolled back: MySQL leaves it open after a unique violation and after a lock
 /// timeout, and a commit would keep its first half (INV-5).
 async fn roll_back(mut lease: Lease<'_>, failure: Failure) -> Failure {
-    if !matches!(failure, Failure::Disconnected(_))
-        && let Ok(frame) = lease.frame()
-        && lease.control(frame.roll_back).await.is_ok()
-    {
+    if !matches!(failure, Failure::Disconnected(_)) && lease.control(lease.frame().roll_back).await.is_ok() {
         lease.give_back();
     }
     failure

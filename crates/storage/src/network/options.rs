@@ -8,7 +8,7 @@ use sqlx::ConnectOptions;
 use sqlx::mysql::MySqlConnectOptions;
 use treeline_core::{Error, Result};
 
-use super::cluster::Cluster;
+use super::primary::Hosts;
 use super::{Connector, hosts};
 use crate::open::StoreOptions;
 
@@ -39,7 +39,7 @@ pub(crate) fn parse(options: &StoreOptions) -> Result<Option<NetworkOptions>> {
     let connector = match scheme {
         "postgres" | "postgresql" => {
             let hosts = hosts::of_postgres(&options.url, options.password.as_deref())?;
-            Connector::Postgres(Cluster::new(hosts))
+            Connector::Postgres(Hosts::new(hosts))
         }
         "mysql" | "mariadb" => {
             hosts::refuse_several(scheme, &options.url)?;

@@ -1,7 +1,8 @@
 //! The PostgreSQL server that accepts writes, found among the hosts of the URL, and found again after a failover.
 //!
 //! 1. Each connection asks, in the round trip that sets it up, whether its server is in recovery. Only one that is not is
-//!    ever used; the host that was good last is tried first, and where it is not, all are asked at once (`claim.rs`).
+//!    ever used; the host that was good last is tried first, and where it is not, all are asked at once (`claim.rs`). It may
+//!    only be slow, as when many connect at once: it is waited for while the others are asked.
 //! 2. The other hosts are asked every second while there are operations, those that wait included, since an old primary
 //!    that comes back, or that only stood still, goes on saying that it is the primary.
 //! 3. Where another host is the primary now, the *term* ends: every connection of an earlier one is closed, in use or not.
@@ -38,8 +39,8 @@ const WATCH_STALE: Duration = Duration::from_secs(3);
 const WATCH_WAIT: Duration = Duration::from_millis(300);
 
 /// The hosts of one database.
-pub(crate) struct Cluster {
-    hosts: Vec<Host>,
+pub(crate) struct Hosts {
+    all: Vec<Host>,
     known: Mutex<Known>,
     /// Rises when another host becomes the primary.
     term: watch::Sender<u64>,
@@ -62,18 +63,18 @@ struct Answer {
     connection: Option<Box<dyn Connection>>,
 }
 
-impl fmt::Debug for Cluster {
+impl fmt::Debug for Hosts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list()
-            .entries(self.hosts.iter().map(|host| &host.name))
+            .entries(self.all.iter().map(|host| &host.name))
             .finish()
     }
 }
 
-impl Cluster {
-    pub(super) fn new(hosts: Vec<Host>) -> Arc<Cluster> {
-        Arc::new(Cluster {
-            hosts,
+impl Hosts {
+    pub(super) fn new(hosts: Vec<Host>) -> Arc<Hosts> {
+        Arc::new(Hosts {
+            all: hosts,
             known: Mutex::default(),
             term: watch::Sender::new(0),
         })
@@ -81,7 +82,7 @@ impl Cluster {
 
     /// Whether there is more than one host to choose from.
     pub(super) fn has_several(&self) -> bool {
-        self.hosts.len() > 1
+        self.all.len() > 1
     }
 
     /// The term, which ends when it changes.
@@ -104,24 +105,34 @@ impl Cluster {
         if mutant("m-standby-probe") {
             return self.connect_to_any(options).await;
         }
-        if let Some(last) = last
-            && let Ok(answer) = timeout(HEAD_START, self.ask(last, options)).await
-            && let Answer {
-                said: Said::Primary(line),
-                connection: Some(connection),
-            } = answer
-            && self.known().line.as_ref() == Some(&line)
-        {
-            return Ok((connection, term));
+        if let Some(last) = last {
+            let first = connect_postgres(&self.all[last].connect, true, options);
+            tokio::pin!(first);
+            let mut answered = timeout(HEAD_START, &mut first).await.ok();
+            while answered.is_none() {
+                tokio::select! {
+                    biased;
+                    answer = &mut first => answered = Some(answer),
+                    another = self.ask_all(options, Some(last)) => match another {
+                        Ok(another) => return Ok(another),
+                        Err(_) => answered = timeout(WATCH_EVERY, &mut first).await.ok(),
+                    },
+                }
+            }
+            if let Some(Ok((connection, Said::Primary(line)))) = answered
+                && self.known().line.as_ref() == Some(&line)
+            {
+                return Ok((connection, term));
+            }
         }
-        self.ask_all(options).await
+        self.ask_all(options, None).await
     }
 
     async fn connect_to_the_only(
         &self,
         options: &NetworkOptions,
     ) -> Result<(Box<dyn Connection>, u64), Failure> {
-        let host = &self.hosts[0];
+        let host = &self.all[0];
         let (connection, said) = connect_postgres(&host.connect, false, options).await?;
         if said == Said::Standby {
             let reason = format!(
@@ -135,7 +146,7 @@ impl Cluster {
 
     /// To the last that answers, whatever it is: the rule of this file switched off.
     async fn connect_to_any(&self, options: &NetworkOptions) -> Result<(Box<dyn Connection>, u64), Failure> {
-        for host in (0..self.hosts.len()).rev() {
+        for host in (0..self.all.len()).rev() {
             if let Some(connection) = self.ask(host, options).await.connection {
                 return Ok((connection, 0));
             }
@@ -157,8 +168,8 @@ impl Cluster {
             known.is_watching = true;
             since
         };
-        let (cluster, options) = (Arc::clone(self), options.clone());
-        let watching = tokio::spawn(async move { cluster.watch(&options).await });
+        let (hosts, options) = (Arc::clone(self), options.clone());
+        let watching = tokio::spawn(async move { hosts.watch(&options).await });
         if since.is_some_and(|since| since > WATCH_STALE) {
             let _ = timeout(WATCH_WAIT, watching).await;
         }
@@ -171,7 +182,7 @@ impl Cluster {
             (known.primary, known.line.clone())
         };
         if let (Some(primary), Some(line)) = (primary, line) {
-            let mut said: Vec<Said> = vec![Said::Standby; self.hosts.len()];
+            let mut said: Vec<Said> = vec![Said::Standby; self.all.len()];
             said[primary] = Said::Primary(line.clone());
             let mut asked = self.ask_each(options, |host| host != primary);
             while let Some(answered) = asked.join_next().await {
@@ -197,18 +208,20 @@ impl Cluster {
         known.watched = Some(Instant::now());
     }
 
-    /// Asks all hosts at once. One that was promoted after the last primary is taken as soon as it says so.
+    /// Asks all hosts at once, but one that is being asked already. One that was promoted after the last primary is taken as
+    /// soon as it says so.
     async fn ask_all(
         self: &Arc<Self>,
         options: &NetworkOptions,
+        except: Option<usize>,
     ) -> Result<(Box<dyn Connection>, u64), Failure> {
         let known = self.known().line.clone();
         let silent = || Answer {
             said: Said::Silent("it did not answer in time".to_owned()),
             connection: None,
         };
-        let mut answers: Vec<Answer> = self.hosts.iter().map(|_| silent()).collect();
-        let mut asked = self.ask_each(options, |_| true);
+        let mut answers: Vec<Answer> = self.all.iter().map(|_| silent()).collect();
+        let mut asked = self.ask_each(options, |host| Some(host) != except);
         while let Some(answered) = asked.join_next().await {
             let Ok((host, answer)) = answered else { continue };
             let is_newer = match (&answer.said, &known) {
@@ -235,16 +248,16 @@ impl Cluster {
         wanted: impl Fn(usize) -> bool,
     ) -> JoinSet<(usize, Answer)> {
         let mut asked = JoinSet::new();
-        for host in (0..self.hosts.len()).filter(|host| wanted(*host)) {
-            let (cluster, options) = (Arc::clone(self), options.clone());
-            asked.spawn(async move { (host, cluster.ask(host, &options).await) });
+        for host in (0..self.all.len()).filter(|host| wanted(*host)) {
+            let (hosts, options) = (Arc::clone(self), options.clone());
+            asked.spawn(async move { (host, hosts.ask(host, &options).await) });
         }
         asked
     }
 
     /// Connects to one host and asks it what it is.
     async fn ask(&self, host: usize, options: &NetworkOptions) -> Answer {
-        let connecting = connect_postgres(&self.hosts[host].connect, self.has_several(), options);
+        let connecting = connect_postgres(&self.all[host].connect, self.has_several(), options);
         let said = match timeout(ANSWER_MAX, connecting).await {
             Ok(Ok((connection, said))) => {
                 return Answer {
@@ -266,7 +279,7 @@ impl Cluster {
     }
 
     fn judge(&self, said: &[Said]) -> Result<(usize, Line), Failure> {
-        let names = self.hosts.iter().map(|host| host.name.as_str());
+        let names = self.all.iter().map(|host| host.name.as_str());
         let said: Vec<(&str, Said)> = names.zip(said.iter().cloned()).collect();
         judge(&said, self.known().line.as_ref())
     }
@@ -287,7 +300,7 @@ impl Cluster {
             known.primary.is_some_and(|before| before != host) || before.is_some_and(|before| before != line);
         known.primary = Some(host);
         if is_another {
-            let host = &self.hosts[host].name;
+            let host = &self.all[host].name;
             metrics::counter!("treeline_database_failovers_total").increment(1);
             tracing::warn!(
                 host,

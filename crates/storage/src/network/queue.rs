@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::Instant;
 
 use super::frame::Frame;
-use super::{Connection, NetworkOptions, cluster};
+use super::{Connection, NetworkOptions, primary};
 use crate::failure::{self, Failure};
 use crate::session::Session;
 use crate::value::{Row, Value};
@@ -54,31 +54,57 @@ impl Queue {
         }
     }
 
+    pub(super) fn options(&self) -> &NetworkOptions {
+        &self.options
+    }
+
     /// Takes a connection, waiting for one, or for the server, no longer than the bound.
     pub(super) async fn take(&self, deadline: Instant) -> Result<Lease<'_>, Failure> {
-        let deadline = deadline.min(Instant::now() + Duration::from_millis(self.options.acquire_ms_max));
+        let deadline = deadline.min(self.acquire_until());
         let Ok(Ok(permit)) = tokio::time::timeout_at(deadline, self.permits.acquire()).await else {
             metrics::counter!("treeline_connections_exhausted_total").increment(1);
             return Err(Failure::Unavailable(
                 "every connection to the database stayed busy".to_owned(),
             ));
         };
-        let cluster = self.options.connector.cluster();
-        if let Some(cluster) = cluster {
-            cluster.keep_watch(&self.options).await;
+        let hosts = self.options.connector.hosts();
+        if let Some(hosts) = hosts {
+            hosts.keep_watch(&self.options).await;
         }
-        let current = cluster.map(|cluster| cluster.term());
-        let (connection, term) = match self.pop(current.as_ref().map_or(0, |term| *term.borrow())) {
+        let (connection, term) = match self.pop(hosts.map_or(0, |hosts| *hosts.term().borrow())) {
             Some(connection) => connection,
-            None => self.connect(deadline).await?,
+            None => self.connect(deadline).await.map_err(|failure| match failure {
+                Failure::Disconnected(detail) => Failure::Unavailable(detail),
+                other => other,
+            })?,
         };
-        Ok(Lease {
+        Ok(self.lease(connection, term, Some(permit)))
+    }
+
+    /// A new connection beside those that are counted. [`Failure::Disconnected`] if the server cannot be reached.
+    pub(super) async fn take_beside(&self) -> Result<Lease<'_>, Failure> {
+        let (connection, term) = self.connect(self.acquire_until()).await?;
+        Ok(self.lease(connection, term, None))
+    }
+
+    fn acquire_until(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.options.acquire_ms_max)
+    }
+
+    fn lease<'q>(
+        &'q self,
+        connection: Box<dyn Connection>,
+        term: u64,
+        permit: Option<SemaphorePermit<'q>>,
+    ) -> Lease<'q> {
+        Lease {
             queue: self,
+            frame: connection.frame(),
             connection: Some(connection),
             term,
-            current,
+            current: self.options.connector.hosts().map(|hosts| hosts.term()),
             _permit: permit,
-        })
+        }
     }
 
     /// The connection that was used last, unless it has been idle for so long that the server may have ended it, or its
@@ -130,7 +156,7 @@ impl Queue {
             }
             None => {
                 let detail = last.lock().unwrap_or_else(PoisonError::into_inner);
-                Err(Failure::Unavailable(format!("cannot connect: {detail}")))
+                Err(Failure::Disconnected(format!("cannot connect: {detail}")))
             }
         }
     }
@@ -166,34 +192,20 @@ async fn while_it_answers<T>(
 
 /// A connection in use. Dropped without [`Lease::give_back`], it is closed. No call waits longer for the server than the
 /// bound, nor for one that is no longer the primary.
-pub(super) struct Lease<'q> {
+#[derive(Debug)]
+pub(crate) struct Lease<'q> {
     queue: &'q Queue,
+    frame: &'static Frame,
     /// None once it was found to be of no use.
     connection: Option<Box<dyn Connection>>,
     term: u64,
     /// The term that it is now, where it can end.
     current: Option<watch::Receiver<u64>>,
-    _permit: SemaphorePermit<'q>,
+    _permit: Option<SemaphorePermit<'q>>,
 }
 
 impl Lease<'_> {
-    pub(super) async fn control(&mut self, sql: &'static str) -> Result<(), Failure> {
-        let (connection, guard) = self.parts()?;
-        let answer = guard.bound(connection.control(sql)).await;
-        self.settle(answer)
-    }
-
-    pub(super) fn frame(&mut self) -> Result<&'static Frame, Failure> {
-        self.parts().map(|(connection, _)| connection.frame())
-    }
-
-    pub(super) async fn has_written(&mut self) -> Result<bool, Failure> {
-        let (connection, guard) = self.parts()?;
-        let answer = guard.bound(connection.has_written()).await;
-        self.settle(answer)
-    }
-
-    pub(super) fn give_back(mut self) {
+    pub(crate) fn give_back(mut self) {
         if let Some(connection) = self.connection.take() {
             self.queue.has_answered();
             let mut idle = self.queue.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -226,6 +238,29 @@ impl Lease<'_> {
             self.queue.close_idle();
         }
         answer
+    }
+}
+
+#[async_trait]
+impl Connection for Lease<'_> {
+    async fn control(&mut self, sql: &'static str) -> Result<(), Failure> {
+        let (connection, guard) = self.parts()?;
+        let answer = guard.bound(connection.control(sql)).await;
+        self.settle(answer)
+    }
+
+    fn session(&mut self) -> &mut dyn Session {
+        self
+    }
+
+    fn frame(&self) -> &'static Frame {
+        self.frame
+    }
+
+    async fn has_written(&mut self) -> Result<bool, Failure> {
+        let (connection, guard) = self.parts()?;
+        let answer = guard.bound(connection.has_written()).await;
+        self.settle(answer)
     }
 }
 
@@ -280,12 +315,12 @@ impl Guard<'_> {
 
 /// What waits keeps watch too: where every operation waits for a primary that was left behind, no other one begins.
 async fn keep_watching(options: &NetworkOptions) -> Infallible {
-    let Some(cluster) = options.connector.cluster() else {
+    let Some(hosts) = options.connector.hosts() else {
         return std::future::pending().await;
     };
     loop {
-        tokio::time::sleep(cluster::WATCH_EVERY).await;
-        cluster.keep_watch(options).await;
+        tokio::time::sleep(primary::WATCH_EVERY).await;
+        hosts.keep_watch(options).await;
     }
 }
 

@@ -9,17 +9,14 @@ use crate::sql::render;
 
 /// Refuses a pooler that gives each transaction another session: prepared statements, settings and the lock of a
 /// migration would go astray. Two sessions that are open at once show it, since there they can be one.
-pub(crate) async fn refuse_pooler(
-    options: &NetworkOptions,
-    first: &mut dyn Connection,
-) -> Result<(), Failure> {
-    if !matches!(options.connector, Connector::Postgres(_)) {
+pub(crate) async fn refuse_pooler(network: &Network, first: &mut dyn Connection) -> Result<(), Failure> {
+    if !matches!(network.options().connector, Connector::Postgres(_)) {
         return Ok(());
     }
     let backend: Arc<str> = Arc::from("SELECT pg_backend_pid()");
     let ours = number(first, &backend).await?;
-    let mut second = Network::connect(options).await?;
-    let theirs = number(second.as_mut(), &backend).await?;
+    let mut second = network.look().await?;
+    let theirs = number(&mut second, &backend).await?;
     if ours == theirs {
         return Err(Failure::Refused(
             "a pooler in transaction mode stands before it; it must pool sessions".to_owned(),

@@ -1,5 +1,7 @@
 //! A PostgreSQL URL of several hosts, as far as one server can show it: a failover takes two (`cargo xtask itest --faults`).
 
+use std::time::Duration;
+
 use tokio::task::JoinSet;
 use treeline_core::kinds::Model;
 use treeline_core::{Error, NewEntity, Path};
@@ -12,7 +14,11 @@ tests! {
     two_hosts_that_both_say_they_are_the_primary_are_refused,
     hosts_that_do_not_answer_are_named_with_the_mend,
     a_session_that_may_not_write_is_closed_with_all_that_are_idle,
+    a_primary_that_is_slow_to_let_in_is_waited_for_while_it_answers,
 }
+
+/// Longer than a host is given that is asked what it is, and shorter than the wait for a connection.
+const SLOW_LOGIN: Duration = Duration::from_millis(2_500);
 
 /// The first of the ports that only the system may use, which nobody does.
 const NOBODY: &str = "127.0.0.1:1";
@@ -74,6 +80,31 @@ async fn hosts_that_do_not_answer_are_named_with_the_mend(bed: Bed) {
         told.contains("127.0.0.1:1: ") && told.contains("127.0.0.1:2: ") && told.contains("`database`"),
         "{told}"
     );
+}
+
+/// One connection goes on answering; the readers that find it in use wait for logins of their own.
+async fn a_primary_that_is_slow_to_let_in_is_waited_for_while_it_answers(bed: Bed) {
+    let schema = bed.schema().await;
+    let (wire, url) = bed.through_proxy().await;
+    let (address, options) = url.rsplit_once('/').unwrap();
+    let url = format!("{address},{NOBODY}/{options}");
+    let store = bed.another_store(|options| options.url = url).await;
+    wire.delay(SLOW_LOGIN);
+    let mut readers = JoinSet::new();
+    for _ in 0..4 {
+        let (store, schema) = (store.clone(), schema.clone());
+        readers.spawn(async move { store.resolve(&schema).await.map(drop) });
+    }
+    let keeper = async {
+        loop {
+            store.resolve(&schema).await.unwrap();
+        }
+    };
+    tokio::select! {
+        read = readers.join_all() => read.into_iter().for_each(|told| told.unwrap()),
+        () = keeper => {}
+    }
+    wire.until_open(|open| open > 1).await;
 }
 
 /// What a server that has become a standby does to sessions that outlive it, if a pooler lets them.

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use treeline_core::NewEntity;
 use treeline_core::kinds::Metalake;
+use treeline_core::{Error, NewEntity};
 use treeline_storage::{Store, StoreOptions};
 
 use crate::harness::{Bed, context, name, refused, tests};
@@ -19,6 +20,21 @@ tests! {
     who_waits_too_long_for_a_migration_is_told_so,
     a_database_that_may_only_be_read_is_refused,
     a_databases_own_settings_do_not_matter,
+    a_start_does_not_wait_for_ever_for_a_server_that_says_nothing,
+}
+
+/// It lets connect, as one that is frozen does, or one behind a balancer that has none.
+async fn a_start_does_not_wait_for_ever_for_a_server_that_says_nothing(bed: Bed) {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (scheme, _) = bed.options.url.split_once("://").unwrap();
+    let options = StoreOptions {
+        url: format!("{scheme}://nobody@{}/none", silent.local_addr().unwrap()),
+        acquire_ms_max: 300,
+        ..bed.options.clone()
+    };
+    let opened = tokio::time::timeout(Duration::from_secs(10), Store::open(options));
+    let told = opened.await.unwrap().unwrap_err();
+    assert!(matches!(told, Error::ConnectionFailed { .. }), "{told:?}");
 }
 
 async fn a_schema_newer_than_the_binary_is_refused(bed: Bed) {

@@ -71,6 +71,8 @@ pub(crate) struct Proxy {
 
 struct Shared {
     armed: Mutex<Armed>,
+    /// How long each new connection waits before anything is carried.
+    delay: Mutex<Duration>,
     open: watch::Sender<usize>,
     cut: watch::Sender<()>,
 }
@@ -88,6 +90,7 @@ impl Proxy {
         let proxy = Proxy {
             shared: Arc::new(Shared {
                 armed: Mutex::default(),
+                delay: Mutex::default(),
                 open: watch::Sender::new(0),
                 cut: watch::Sender::new(()),
             }),
@@ -98,8 +101,10 @@ impl Proxy {
             while let Ok((client, _)) = listener.accept().await {
                 let (target, shared) = (target.clone(), Arc::clone(&shared));
                 let mut cut = shared.cut.subscribe();
+                let delay = *shared.delay.lock().unwrap();
                 shared.open.send_modify(|open| *open += 1);
                 tokio::spawn(async move {
+                    let _ = tokio::time::timeout(delay, std::future::pending::<()>()).await;
                     // Either side may go away at any time; that is what this is for.
                     tokio::select! {
                         _ = carry(client, &target, &shared.armed) => {}
@@ -114,6 +119,11 @@ impl Proxy {
 
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// From now on the server takes so long for each login.
+    pub(crate) fn delay(&self, delay: Duration) {
+        *self.shared.delay.lock().unwrap() = delay;
     }
 
     /// Cuts the connection that carries the next message with these words in it, once.
