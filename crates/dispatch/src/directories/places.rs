@@ -60,12 +60,11 @@ impl Places {
 mod tests {
     use std::sync::Arc;
 
-    use treeline_connectors::{AllowedRoots, LocalFiles};
+    use treeline_connectors::{AllowedRoots, LocalFiles, Stat};
 
     use super::*;
 
     #[tokio::test]
-    #[should_panic(expected = "`stat` was called inside a transaction")]
     async fn what_keeps_files_is_never_called_inside_a_transaction() {
         let machine = tempfile::tempdir().unwrap();
         let local = LocalFiles::new(AllowedRoots::new(None, &machine.path().join("data")));
@@ -74,8 +73,13 @@ mod tests {
             Duration::from_secs(10),
         );
         let location = format!("file:{}", machine.path().join("files").display());
-        let stat = || places.call("stat", &location, |store| store.stat(&location));
-        stat().await.unwrap();
-        let _ = treeline_storage::in_transaction(stat()).await;
+        let stat = async move || {
+            places
+                .call("stat", &location, |store| store.stat(&location))
+                .await
+        };
+        assert_eq!(stat().await, Ok(Stat::Absent));
+        let inside = tokio::spawn(async move { treeline_storage::in_transaction(stat()).await });
+        assert!(inside.await.unwrap_err().is_panic());
     }
 }
