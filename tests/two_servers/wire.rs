@@ -1,4 +1,5 @@
-//! A wire between a server and its database that can be cut at a commit, before or after it went through.
+//! A wire between a server and its database that can be cut at a commit, before or after it went through. The storage suite has
+//! one that can do more (`crates/storage/tests/conformance/proxy.rs`); what is a commit on the wire must be known to both.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,8 @@
 //! A wire between a store and its database server that can be cut at a commit, before or after it went through, and that can
 //! say what the server would say on a worse day.
+//!
+//! The races of two servers have a wire of their own (`tests/two_servers/wire.rs`), which only cuts; what is a commit on the
+//! wire must be known to both.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
