@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::components::Components;
-use crate::history::{History, NEVER, Symbol};
+use crate::history::{History, Symbol};
 use crate::judge::Judge;
 use crate::operation::{Tag, Verb};
 use crate::sighting::{Entity, Sighting};
@@ -35,7 +35,7 @@ pub(crate) fn check(
                 .chain([&gap.after])
                 .map(|seen| seen.op)
                 .collect();
-            if shown.len() > gap.versions {
+            if shown.len() as u64 > gap.versions {
                 let what = format!(
                     "{} writes of unknown outcome show by version {}, which has room for {}",
                     shown.len(),
@@ -62,7 +62,7 @@ pub(crate) fn check(
 /// Missing versions between two answers that show properties.
 struct Gap {
     /// How many there are, and the first.
-    versions: usize,
+    versions: u64,
     version: u64,
     /// The last sighting before the first of them.
     before: Option<Sighting>,
@@ -78,16 +78,18 @@ struct Gap {
 
 /// The gaps of an entity, in order. What no answer shows is left out.
 fn gaps(history: &History, entity: &Entity<'_>) -> Vec<Gap> {
-    let seen_by: HashMap<u64, u64> = entity.missing_seen_by().into_iter().collect();
     let mut gaps: Vec<Gap> = Vec::new();
-    for version in &entity.missing {
-        if let Some(gap) = gaps.last_mut().filter(|gap| gap.after.tag.version >= *version) {
-            gap.versions += 1;
+    for missing in &entity.missing {
+        if let Some(gap) = gaps
+            .last_mut()
+            .filter(|gap| gap.after.tag.version >= missing.first)
+        {
+            gap.versions += missing.count();
             continue;
         }
         let at = entity
             .sightings
-            .partition_point(|sighting| sighting.tag.version < *version);
+            .partition_point(|sighting| sighting.tag.version < missing.first);
         let later = &entity.sightings[at..];
         let shows = |sighting: &&Sighting| history.operations[sighting.op].seen.is_some();
         let (Some(next), Some(after)) = (later.first(), later.iter().find(shows)) else {
@@ -99,12 +101,12 @@ fn gaps(history: &History, entity: &Entity<'_>) -> Vec<Gap> {
         let writes = until.filter(|sighting| sighting.writes);
         let sets = writes.flat_map(|write| history.operations[write.op].sets.iter().map(|set| set.0));
         gaps.push(Gap {
-            versions: 1,
-            version: *version,
+            versions: missing.count(),
+            version: missing.first,
             before: at.checked_sub(1).map(|before| entity.sightings[before]),
             after: *after,
             next: *next,
-            seen: seen_by.get(version).copied().unwrap_or(NEVER),
+            seen: missing.seen,
             overwritten: sets.collect(),
         });
     }

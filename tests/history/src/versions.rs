@@ -34,13 +34,8 @@ pub(crate) fn check<'s>(
             judge.report(Rule::Invented, entity, "nobody was ever told of this id", &[op]);
             continue;
         };
-        let mut entity = Entity {
-            id: group[0].tag.id,
-            sightings: group,
-            missing: Vec::new(),
-            place,
-        };
-        if is_one_order(judge, &entity) && find_missing(judge, &mut entity, unknown.count) {
+        let entity = Entity::new(group[0].tag.id, group, place);
+        if is_one_order(judge, &entity) && has_room(judge, &entity, &unknown, components) {
             preconditions_held(judge, &entity);
             entities.push(entity);
         } else {
@@ -108,24 +103,27 @@ fn is_one_order(judge: &mut Judge<'_>, entity: &Entity<'_>) -> bool {
     true
 }
 
-/// Lists the versions that no acknowledged write took. More than there are unknown writes cannot be explained.
-fn find_missing(judge: &mut Judge<'_>, entity: &mut Entity<'_>, unknown: usize) -> bool {
-    let versions = entity.sightings.iter().filter(|sighting| sighting.writes);
-    let last = entity.sightings.last().map_or(0, |last| last.tag.version);
-    let mut next = 1;
-    for version in versions
-        .map(|write| write.tag.version)
-        .chain([last.saturating_add(1)])
-    {
-        let room = unknown.saturating_sub(entity.missing.len());
-        if usize::try_from(version.saturating_sub(next)).map_or(true, |gap| gap > room) {
-            report_missing(judge, entity, next);
-            return false;
-        }
-        entity.missing.extend(next..version);
-        next = version.saturating_add(1);
+/// More versions that no acknowledged write took than there are unknown writes cannot be explained. An entity of which
+/// that is so takes none of them away from others.
+fn has_room(judge: &mut Judge<'_>, entity: &Entity<'_>, unknown: &Unknown, components: &Components) -> bool {
+    let component = components.of(entity.place);
+    let [mut creates, mut writes] = [true, false].map(|creates| unknown.begun(component, creates).len());
+    let beyond = entity.missing.iter().find(|missing| {
+        let room = if missing.first == 1 {
+            &mut creates
+        } else {
+            &mut writes
+        };
+        let left = usize::try_from(missing.count())
+            .ok()
+            .and_then(|count| room.checked_sub(count));
+        *room = left.unwrap_or_default();
+        left.is_none()
+    });
+    if let Some(beyond) = beyond {
+        report_missing(judge, entity, beyond.first);
     }
-    true
+    beyond.is_none()
 }
 
 fn report_missing(judge: &mut Judge<'_>, entity: &Entity<'_>, version: u64) {
@@ -172,23 +170,19 @@ fn preconditions_held(judge: &mut Judge<'_>, entity: &Entity<'_>) {
     }
 }
 
-/// A version that nobody was told of: when it had been seen, of which entity, which.
-type Slot = (u64, usize, u64);
+/// Versions that nobody was told of: when they had been seen, of which entity, the first, how many.
+type Slots = (u64, usize, u64, u64);
 
 /// The writes of unknown outcome, by component and in the order in which they began. Each accounts for one version.
+#[derive(Default)]
 struct Unknown {
-    count: usize,
     creates: HashMap<usize, Vec<u64>>,
     writes: HashMap<usize, Vec<u64>>,
 }
 
 impl Unknown {
     fn of(history: &History, components: &Components) -> Unknown {
-        let mut unknown = Unknown {
-            count: 0,
-            creates: HashMap::new(),
-            writes: HashMap::new(),
-        };
+        let mut unknown = Unknown::default();
         for op in history.operations.iter().filter(|op| op.is_unknown_write()) {
             let begun = match op.verb {
                 Verb::Create => &mut unknown.creates,
@@ -196,13 +190,18 @@ impl Unknown {
                 // Nothing is seen of an entity at the version that a drop takes.
                 Verb::Drop | Verb::Load | Verb::List => continue,
             };
-            unknown.count += 1;
             begun.entry(components.of(op.place)).or_default().push(op.begun);
         }
         for begun in unknown.creates.values_mut().chain(unknown.writes.values_mut()) {
             begun.sort_unstable();
         }
         unknown
+    }
+
+    /// When those of one component began: the creates, or the other writes.
+    fn begun(&self, component: usize, creates: bool) -> &[u64] {
+        let begun = if creates { &self.creates } else { &self.writes };
+        begun.get(&component).map_or(&[][..], Vec::as_slice)
     }
 
     /// Reports the versions that these writes do not account for. A version may be any write's that began before it
@@ -213,26 +212,25 @@ impl Unknown {
         entities: &[Entity<'_>],
         components: &Components,
     ) -> HashSet<i64> {
-        let mut slots: HashMap<(usize, bool), Vec<Slot>> = HashMap::new();
+        let mut slots: HashMap<(usize, bool), Vec<Slots>> = HashMap::new();
         for (index, entity) in entities.iter().enumerate() {
             let component = components.of(entity.place);
-            for (version, seen) in entity.missing_seen_by() {
-                let slots = slots.entry((component, version == 1)).or_default();
-                slots.push((seen, index, version));
+            for missing in &entity.missing {
+                let slots = slots.entry((component, missing.first == 1)).or_default();
+                slots.push((missing.seen, index, missing.first, missing.count()));
             }
         }
         let mut broken = HashSet::new();
         for ((component, creates), mut slots) in slots {
             slots.sort_unstable();
-            let begun = if creates { &self.creates } else { &self.writes };
-            let begun = begun.get(&component).map_or(&[][..], Vec::as_slice);
+            let begun = self.begun(component, creates);
             let mut accounted = 0;
-            for (seen, index, version) in slots {
-                let candidates = begun.partition_point(|begun| *begun < seen);
-                if accounted < candidates {
-                    accounted += 1;
-                } else if broken.insert(entities[index].id) {
-                    report_missing(judge, &entities[index], version);
+            for (seen, index, first, count) in slots {
+                let candidates = begun.partition_point(|begun| *begun < seen) as u64;
+                let explained = count.min(candidates.saturating_sub(accounted));
+                accounted += explained;
+                if explained < count && broken.insert(entities[index].id) {
+                    report_missing(judge, &entities[index], first + explained);
                 }
             }
         }

@@ -10,6 +10,7 @@ use treeline_core::kinds::{Catalog, Metalake, Model, Schema};
 use treeline_core::{Entity, Error, Kind, Name, NewEntity, Path, Payload, Result};
 use treeline_storage::{Resolved, Store, StoreOptions, WriteContext};
 
+use crate::counts::Counts;
 use crate::pooler;
 use crate::proxy::Proxy;
 
@@ -81,9 +82,13 @@ pub(crate) fn backends() -> Vec<Backend> {
 
 impl Backend {
     pub(crate) fn run(&self, test: &'static Test) -> std::result::Result<(), Failed> {
+        let counts = Counts::new();
+        let _counting = metrics::set_default_local_recorder(counts);
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
+            // Until the thread ends.
+            .on_thread_start(|| std::mem::forget(metrics::set_default_local_recorder(counts)))
             .build()?;
         runtime.block_on(async {
             let directory = tempfile::tempdir()?;
@@ -97,6 +102,7 @@ impl Backend {
                 store: Store::open(options.clone()).await?,
                 options,
                 other_node,
+                counts,
             };
             (test.run)(bed.clone()).await;
             let findings = bed.store.check().await?;
@@ -106,10 +112,13 @@ impl Backend {
     }
 }
 
+/// How the names of all databases of the suite begin: whoever connects to one says it.
+pub(crate) const DATABASE: &str = "conformance_";
+
 /// Makes a database on a server and answers its URL. It stays there: the server is thrown away as a whole.
 async fn make_database(server: &str, other_node: Option<&str>) -> sqlx::Result<String> {
     // As long as a name may be where it may be shortest, on PostgreSQL.
-    let name = format!("conformance_{:0>50}", fastrand::u64(..));
+    let name = format!("{DATABASE}{:0>50}", fastrand::u64(..));
     execute(server, format!("CREATE DATABASE {name}")).await?;
     if let Some(node) = other_node {
         // Until the other node has it, nobody can connect to it there.
@@ -161,6 +170,8 @@ pub(crate) struct Bed {
     pub(crate) options: StoreOptions,
     /// The URL of the other node of a cluster.
     pub(crate) other_node: Option<String>,
+    /// What all stores of this test have counted.
+    pub(crate) counts: &'static Counts,
 }
 
 impl Bed {

@@ -1,17 +1,20 @@
 //! A PostgreSQL URL of several hosts, as far as one server can show it: a failover takes two (`cargo xtask itest --faults`).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use treeline_core::kinds::Model;
 use treeline_core::{Error, NewEntity, Path};
 use treeline_storage::{Store, StoreOptions};
 
-use crate::harness::{Bed, context, name, refused, tests};
+use crate::harness::{Bed, DATABASE, context, name, refused, tests};
+use crate::proxy::{Cut, Proxy};
 
 tests! {
     a_host_that_does_not_answer_is_passed_over_wherever_it_stands,
     two_hosts_that_both_say_they_are_the_primary_are_refused,
+    a_second_primary_is_waited_out_for_as_long_as_it_is_there,
+    a_host_that_was_promoted_is_moved_to_once_and_for_good,
     hosts_that_do_not_answer_are_named_with_the_mend,
     a_session_that_may_not_write_is_closed_with_all_that_are_idle,
     a_primary_that_is_slow_to_let_in_is_waited_for_while_it_answers,
@@ -65,6 +68,69 @@ async fn two_hosts_that_both_say_they_are_the_primary_are_refused(bed: Bed) {
         reason.contains(other) && reason.contains("both say") && reason.contains("`database`"),
         "{reason}"
     );
+}
+
+/// A store that has its server twice among its hosts, and the ways there. The second does not answer.
+async fn behind_two_wires(bed: &Bed) -> (Store, Proxy, Proxy) {
+    let (first, url) = bed.through_proxy().await;
+    let (second, _) = bed.through_proxy().await;
+    go_away(&second).await;
+    let host = format!("127.0.0.1:{}", first.port());
+    let both = format!("{host},127.0.0.1:{}", second.port());
+    let url = url.replacen(&host, &both, 1);
+    (
+        bed.another_store(|options| options.url = url).await,
+        first,
+        second,
+    )
+}
+
+/// The host is gone until its wire is disarmed.
+async fn go_away(wire: &Proxy) {
+    wire.arm_for_good(Cut::Before, DATABASE);
+    wire.cut_all().await;
+}
+
+/// As where two standbys were promoted at once: nobody can tell which of them has what was acknowledged.
+async fn a_second_primary_is_waited_out_for_as_long_as_it_is_there(bed: Bed) {
+    const NOTICED_WITHIN: Duration = Duration::from_secs(10);
+    let schema = bed.schema().await;
+    let (store, _first, second) = behind_two_wires(&bed).await;
+    create_model(&store, &schema, "a").await.unwrap();
+    second.disarm();
+    let begun = Instant::now();
+    let told = loop {
+        match store.resolve(&schema).await {
+            Ok(_) => assert!(begun.elapsed() < NOTICED_WITHIN, "nobody has noticed"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(told, Error::Unavailable { .. }), "{told}");
+    let told = create_model(&store, &schema, "b").await.unwrap_err();
+    assert!(matches!(told, Error::Unavailable { .. }), "{told}");
+    go_away(&second).await;
+    create_model(&store, &schema, "b").await.unwrap();
+    assert_eq!(bed.counts.failovers(), 0);
+}
+
+/// The old primary comes back, of a timeline that is over.
+async fn a_host_that_was_promoted_is_moved_to_once_and_for_good(bed: Bed) {
+    let schema = bed.schema().await;
+    let (store, first, second) = behind_two_wires(&bed).await;
+    create_model(&store, &schema, "a").await.unwrap();
+    assert_eq!(bed.counts.failovers(), 0);
+    go_away(&first).await;
+    second.promote();
+    second.disarm();
+    create_model(&store, &schema, "b").await.unwrap();
+    assert_eq!(bed.counts.failovers(), 1);
+    first.disarm();
+    second.cut_all().await;
+    create_model(&store, &schema, "c").await.unwrap();
+    go_away(&second).await;
+    let told = create_model(&store, &schema, "d").await.unwrap_err();
+    assert!(matches!(told, Error::Unavailable { .. }), "{told}");
+    assert_eq!(bed.counts.failovers(), 1);
 }
 
 async fn hosts_that_do_not_answer_are_named_with_the_mend(bed: Bed) {

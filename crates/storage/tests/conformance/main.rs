@@ -9,6 +9,7 @@
 )]
 
 mod cluster;
+mod counts;
 mod create;
 mod create_at;
 mod drop;

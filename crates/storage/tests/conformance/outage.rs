@@ -5,7 +5,7 @@ use treeline_core::kinds::{Metalake, Model, ModelVersion};
 use treeline_core::{Error, NewEntity, Path, Payload};
 use treeline_storage::{DropRule, Store, StoreOptions};
 
-use crate::harness::{Bed, context, name, tests};
+use crate::harness::{Bed, DATABASE, context, name, tests};
 use crate::network::behind_wire;
 use crate::proxy::{Cut, Proxy, Said};
 
@@ -18,6 +18,7 @@ tests! {
     a_read_that_the_database_gives_up_is_never_told_of_other_writers,
 
     a_read_succeeds_at_once_after_every_idle_connection_was_cut,
+    a_server_that_refuses_a_connection_is_asked_again,
     a_session_that_has_become_read_only_is_closed_with_all_that_are_idle,
 
     a_commit_that_was_interrupted_after_it_took_effect_has_one_effect,
@@ -77,6 +78,19 @@ async fn a_read_succeeds_at_once_after_every_idle_connection_was_cut(bed: Bed) {
     store.resolve(&schema).await.unwrap();
 }
 
+/// What a server does that is not up yet: the one session is gone, and a new one is not let in at first.
+async fn a_server_that_refuses_a_connection_is_asked_again(bed: Bed) {
+    let schema = bed.schema().await;
+    let (store, wire) = behind_wire(&bed).await;
+    store.resolve(&schema).await.unwrap();
+    wire.arm(Cut::Before, DATABASE);
+    wire.cut_all().await;
+    store.resolve(&schema).await.unwrap();
+    assert!(wire.spent());
+    assert_eq!(bed.counts.errors("connection_lost"), 1);
+    assert_eq!(bed.counts.errors("connection_refused"), 1);
+}
+
 /// What a primary does that was made a standby and keeps its sessions, if a proxy lets it: the write is refused, and
 /// what comes next is asked of the server that the proxy leads to by then.
 async fn a_session_that_has_become_read_only_is_closed_with_all_that_are_idle(bed: Bed) {
@@ -117,9 +131,11 @@ async fn a_read_that_the_database_gives_up_is_never_told_of_other_writers(bed: B
         wire.disarm();
     }
     // Once only, it does not even notice.
+    let given_up = bed.counts.errors("statement_timeout");
     wire.arm(Cut::Refused(error(&bed, "57014", 1969)), "entities");
     store.resolve(&schema).await.unwrap();
     assert!(wire.spent());
+    assert_eq!(bed.counts.errors("statement_timeout"), given_up + 1);
 }
 
 /// The commit is lost, and running it again waits in vain for the locks that it may still hold.
@@ -198,11 +214,13 @@ async fn a_commit_that_was_interrupted_after_it_took_effect_has_one_effect(bed: 
     }
 }
 
-/// A deadlock, a lost certification: nothing was committed.
+/// A row that has changed, a deadlock, a lost certification: nothing was committed.
 async fn a_commit_that_was_refused_runs_again_and_has_one_effect(bed: Bed) {
     let model = bed.model().await;
     let (store, wire) = behind_wire(&bed).await;
-    for code in ["40001", "40P01"] {
-        link(&bed, &store, &wire, &model, Cut::Refused(error(&bed, code, 1213))).await;
+    for (code, number, counted) in [("40001", 1020, "serialization"), ("40P01", 1213, "deadlock")] {
+        let said = error(&bed, code, number);
+        link(&bed, &store, &wire, &model, Cut::Refused(said)).await;
+        assert_eq!(bed.counts.errors(counted), 1, "{counted}");
     }
 }

@@ -4,6 +4,7 @@
 //! The races of two servers have a wire of their own (`tests/two_servers/wire.rs`), which only cuts; what is a commit on the
 //! wire must be known to both.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -76,6 +77,7 @@ struct Shared {
     armed: Mutex<Armed>,
     /// How long each new connection waits before anything is carried.
     delay: Mutex<Duration>,
+    promoted: AtomicBool,
     open: watch::Sender<usize>,
     cut: watch::Sender<()>,
 }
@@ -94,6 +96,7 @@ impl Proxy {
             shared: Arc::new(Shared {
                 armed: Mutex::default(),
                 delay: Mutex::default(),
+                promoted: AtomicBool::new(false),
                 open: watch::Sender::new(0),
                 cut: watch::Sender::new(()),
             }),
@@ -110,7 +113,7 @@ impl Proxy {
                     let _ = tokio::time::timeout(delay, std::future::pending::<()>()).await;
                     // Either side may go away at any time; that is what this is for.
                     tokio::select! {
-                        _ = carry(client, &target, &shared.armed) => {}
+                        _ = carry(client, &target, &shared) => {}
                         _ = cut.changed() => {}
                     }
                     shared.open.send_modify(|open| *open -= 1);
@@ -141,6 +144,11 @@ impl Proxy {
 
     pub(crate) fn disarm(&self) {
         *self.shared.armed.lock().unwrap() = Armed::default();
+    }
+
+    /// From now on the server at the other end seems to have been promoted once more: PostgreSQL's timeline is one higher.
+    pub(crate) fn promote(&self) {
+        self.shared.promoted.store(true, Ordering::Relaxed);
     }
 
     /// Whether the cut has happened.
@@ -181,7 +189,17 @@ fn due(armed: &Mutex<Armed>, bytes: &[u8]) -> Option<Cut> {
     })
 }
 
-async fn carry(mut client: TcpStream, target: &str, armed: &Mutex<Armed>) -> std::io::Result<()> {
+/// Makes each timeline that is told one higher: a field of eight hexadecimal digits.
+fn raise_timeline(bytes: &mut [u8]) {
+    const FIELD: &[u8] = b"\0\0\0\x080000000";
+    for at in FIELD.len()..bytes.len() {
+        if bytes[..at].ends_with(FIELD) {
+            bytes[at] += 1;
+        }
+    }
+}
+
+async fn carry(mut client: TcpStream, target: &str, shared: &Shared) -> std::io::Result<()> {
     let mut server = TcpStream::connect(target).await?;
     let (mut up, mut down) = (vec![0; 65_536], vec![0; 65_536]);
     loop {
@@ -191,7 +209,7 @@ async fn carry(mut client: TcpStream, target: &str, armed: &Mutex<Armed>) -> std
                 if bytes.is_empty() {
                     return Ok(());
                 }
-                match due(armed, bytes) {
+                match due(&shared.armed, bytes) {
                     Some(Cut::Before) => return Ok(()),
                     Some(Cut::After) => {
                         server.write_all(bytes).await?;
@@ -208,9 +226,12 @@ async fn carry(mut client: TcpStream, target: &str, armed: &Mutex<Armed>) -> std
                 }
             }
             read = server.read(&mut down) => {
-                let bytes = &down[..read?];
+                let bytes = &mut down[..read?];
                 if bytes.is_empty() {
                     return Ok(());
+                }
+                if shared.promoted.load(Ordering::Relaxed) {
+                    raise_timeline(bytes);
                 }
                 client.write_all(bytes).await?;
             }
