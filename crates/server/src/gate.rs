@@ -3,7 +3,8 @@
 //! 1. It gets an id, the client's own if that is well-formed.
 //! 2. On the API: a version of the protocol that is not spoken is refused, then a scheme of authentication that is
 //!    not ours, and a path that is not UTF-8 (in this order, as clients know it).
-//! 3. The body of a write is read; only then it waits for its turn, so that a client that sends slowly holds up nobody.
+//! 3. The body of a write is read; only then it waits for its turn, so that a client that sends slowly holds up nobody. Probes
+//!    and metrics wait for none.
 //! 4. It is given up when its time is over. A handler that panics is a refusal too.
 //! 5. The answer carries the id, and is counted and timed under its operation.
 //!
@@ -82,19 +83,31 @@ fn check(request: &Request) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Probes and metrics wait for no turn: they are asked what is wrong just when everybody else waits.
+fn is_asked_by_operators(path: &str) -> bool {
+    let path = path.strip_prefix("/api").unwrap_or(path);
+    let probe = path.strip_prefix("/health");
+    probe.is_some_and(|rest| matches!(rest, "" | "/live" | "/ready" | ".html"))
+        || matches!(path, "/metrics" | "/prometheus/metrics")
+}
+
 async fn take_turn(app: &App, request: Request, next: Next) -> Response {
     let work = async {
         let (request, room) = match take_body(app, request).await {
             Ok(taken) => taken,
             Err(refusal) => return refusal.into_response(),
         };
-        let Ok(turn) = Arc::clone(app.turns()).acquire_owned().await else {
-            return Refusal::timed_out("the server is shutting down").into_response();
+        let handled = if is_asked_by_operators(request.uri().path()) {
+            AssertUnwindSafe(next.run(request)).catch_unwind().await
+        } else {
+            let Ok(turn) = Arc::clone(app.turns()).acquire_owned().await else {
+                return Refusal::timed_out("the server is shutting down").into_response();
+            };
+            AssertUnwindSafe(Held::new(turn, room).during(next.run(request)))
+                .catch_unwind()
+                .await
         };
-        AssertUnwindSafe(Held::new(turn, room).during(next.run(request)))
-            .catch_unwind()
-            .await
-            .unwrap_or_else(|_| Refusal::internal("a handler panicked").into_response())
+        handled.unwrap_or_else(|_| Refusal::internal("a handler panicked").into_response())
     };
     tokio::time::timeout(app.limits().request_max, work)
         .await

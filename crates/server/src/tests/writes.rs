@@ -66,6 +66,26 @@ async fn a_request_that_waits_for_its_turn_too_long_is_given_up() {
 }
 
 #[tokio::test]
+async fn operators_are_answered_while_every_turn_is_taken() {
+    let limits = Limits {
+        requests_max: 1,
+        ..Limits::default()
+    };
+    let bed = Bed::with(limits).await;
+    let _turn = bed.app.turns().acquire().await.unwrap();
+    for path in [
+        "/api/health/live",
+        "/api/health/ready",
+        "/api/health",
+        "/health.html",
+        "/metrics",
+    ] {
+        let answered = tokio::time::timeout(Duration::from_secs(10), bed.get(path)).await;
+        assert_eq!(answered.unwrap().status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn a_handler_that_panics_is_refused_and_its_words_are_kept_back() {
     let bed = Bed::new().await;
     let panicking = get(|| async {

@@ -58,7 +58,8 @@ pub(crate) fn classify(error: &sqlx::Error) -> Failure {
         // By a primary that was made a replica and keeps its sessions, as before a planned switchover.
         1290 | 1792 | 1836 => Failure::ReadOnly(read_only(&text)),
         // Among them a node of a cluster that is without the others, or has not caught up with them (1047).
-        1021 | 1037 | 1041 | 1047 | 1114 => Failure::Unavailable(text),
+        // A disk is full where the engine could not say so itself (3, 1026, 1030).
+        3 | 1021 | 1026 | 1030 | 1037 | 1041 | 1047 | 1114 => Failure::Unavailable(text),
         _ => Failure::Broken(text),
     }
 }
