@@ -64,16 +64,6 @@ const PAIRS: usize = 4;
 /// A database for each of them, and one for the row that begins on an empty one.
 const DATABASES: usize = PAIRS + 1;
 
-/// What takes most of a run's time unless it is optimised: SQLite, and the hashing of passwords, a connection each.
-const OPTIMISED: [&str; 6] = [
-    "libsqlite3-sys",
-    "sqlx-postgres",
-    "hmac",
-    "sha2",
-    "digest",
-    "block-buffer",
-];
-
 /// What the rows need to know of their servers. The suite reads the same names.
 const BINARY_VARIABLE: &str = "TREELINE_TEST_BIN";
 const DATABASES_VARIABLE: &str = "TREELINE_TEST_DATABASES";
@@ -203,9 +193,8 @@ fn binary(workspace: &Workspace) -> Result<PathBuf> {
     build
         .args(["--features", "test-hooks", "--target-dir"])
         .arg(&target);
-    for package in OPTIMISED {
-        build.args(["--config", &format!("profile.dev.package.{package}.opt-level=3")]);
-    }
+    // It takes most of a run's time unless it is optimised.
+    build.args(["--config", "profile.dev.package.libsqlite3-sys.opt-level=3"]);
     command::run(&mut build)?;
     Ok(target
         .join("debug")
