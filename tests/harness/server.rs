@@ -187,11 +187,6 @@ impl Server {
         self.log().len()
     }
 
-    /// Whether its log says so anywhere.
-    pub fn has_logged(&self, text: &str) -> bool {
-        self.has_logged_since(0, text)
-    }
-
     /// Whether its log says so after that many bytes.
     pub fn has_logged_since(&self, length: usize, text: &str) -> bool {
         let log = self.log();
