@@ -77,6 +77,7 @@ impl Fault {
             | Fault::PrimaryFailedOver
             | Fault::PrimaryFrozen
             | Fault::PrimaryLeftBehind
+            | Fault::StandbyKilled
             | Fault::DiskFull
             | Fault::ClocksApart => Owed::Each,
         }
@@ -95,6 +96,7 @@ impl Fault {
             | Fault::ServerDiesAtPoints
             | Fault::ServerFrozen
             | Fault::DatabaseFrozen
+            | Fault::StandbyKilled
             | Fault::DiskFull
             | Fault::ClocksApart
             | Fault::NodeCutOff => None,
@@ -115,6 +117,7 @@ impl Fault {
             | Fault::ServerFrozen
             | Fault::DatabaseKilled
             | Fault::DatabaseFrozen
+            | Fault::StandbyKilled
             | Fault::ClocksApart => None,
         }
     }
@@ -138,6 +141,7 @@ impl Fault {
             | Fault::PrimaryFailedOver
             | Fault::PrimaryFrozen
             | Fault::PrimaryLeftBehind
+            | Fault::StandbyKilled
             | Fault::NodeKilled
             | Fault::NodeCutOff => true,
             Fault::ServerKilled | Fault::ServerDiesAtPoints | Fault::DiskFull | Fault::ClocksApart => false,

@@ -52,6 +52,8 @@ pub(crate) enum Fault {
     PrimaryFrozen,
     /// It stands still for no longer than the promotion takes, so that nobody has missed it.
     PrimaryLeftBehind,
+    /// The standby dies and is started again; the primary acknowledges nothing without it.
+    StandbyKilled,
     /// The disk of a SQLite file is full for a while.
     DiskFull,
     /// The first server's clock is an hour ahead and the second's an hour behind, all the time.
@@ -76,7 +78,7 @@ pub(crate) struct Over {
 }
 
 impl Fault {
-    pub(crate) const ALL: [(&'static str, Fault); 13] = [
+    pub(crate) const ALL: [(&'static str, Fault); 14] = [
         ("server-killed", Fault::ServerKilled),
         ("server-dies-at-points", Fault::ServerDiesAtPoints),
         ("server-frozen", Fault::ServerFrozen),
@@ -86,6 +88,7 @@ impl Fault {
         ("primary-failed-over", Fault::PrimaryFailedOver),
         ("primary-frozen", Fault::PrimaryFrozen),
         ("primary-left-behind", Fault::PrimaryLeftBehind),
+        ("standby-killed", Fault::StandbyKilled),
         ("disk-full", Fault::DiskFull),
         ("clocks-apart", Fault::ClocksApart),
         ("node-killed", Fault::NodeKilled),
@@ -150,6 +153,7 @@ impl Fault {
             Fault::PrimaryFailedOver => return failover::strike(Primary::Killed, fleet, log).await,
             Fault::PrimaryFrozen => return failover::strike(Primary::Frozen, fleet, log).await,
             Fault::PrimaryLeftBehind => return failover::strike(Primary::LeftBehind, fleet, log).await,
+            Fault::StandbyKilled => return failover::kill_standby(fleet, log).await,
             Fault::DiskFull => fill_disk(fleet.directory()).await?,
             Fault::ClocksApart => clocks_are_apart(fleet).await?,
             Fault::NodeKilled => node::kill(fleet).await?,

@@ -45,7 +45,7 @@ cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--cont
                   and off where a rule is switched off
   --history       plays random clients and judges what they saw, instead of the rows; also with --mutants
   --faults        the same while something goes wrong: servers die, stand still and lose their database, databases
-                  die and stand still, a primary fails over to its standby, a disk is full, clocks are apart
+                  die and stand still, a primary fails over to its standby or loses it, a disk is full, clocks are apart
   --fault NAME    only this one, such as database-killed
   --seed N        what they ask for; random where none is given
   --seconds N     how long they play on each backend";

@@ -18,7 +18,7 @@ const SECONDS: u64 = 18;
 const SECONDS_OF_NODES: u64 = 45;
 
 /// What goes wrong, and where that means anything.
-const FAULTS: [(&str, &[&str]); 13] = [
+const FAULTS: [(&str, &[&str]); 14] = [
     ("server-killed", &BACKENDS),
     ("server-dies-at-points", &BACKENDS),
     ("server-frozen", &BACKENDS),
@@ -28,6 +28,7 @@ const FAULTS: [(&str, &[&str]); 13] = [
     ("primary-failed-over", &["postgres"]),
     ("primary-frozen", &["postgres"]),
     ("primary-left-behind", &["postgres"]),
+    ("standby-killed", &["postgres"]),
     ("disk-full", &["sqlite"]),
     ("clocks-apart", &BACKENDS),
     ("node-killed", &[GALERA]),
@@ -46,7 +47,7 @@ const SWITCHES: [(&str, &str, &[&str]); 2] = [
 
 /// Whether a fault befalls a primary that has a standby.
 pub(super) fn takes_a_pair(fault: &str) -> bool {
-    fault.starts_with("primary-")
+    fault.starts_with("primary-") || fault.starts_with("standby-")
 }
 
 /// Lets each fault happen on each backend that takes part, and fails if any of it is not borne.
@@ -195,5 +196,11 @@ mod tests {
             lines[2].contains(" 12 ms") && lines[2].ends_with("5000 ms"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_fault_of_a_standby_takes_one() {
+        assert!(takes_a_pair("primary-frozen") && takes_a_pair("standby-killed"));
+        assert!(!takes_a_pair("database-killed"));
     }
 }
