@@ -11,8 +11,8 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 
 use crate::container::{self, Containers, Told};
-use crate::server::Place;
-use crate::{Client, Hooks, Rows, Server, eventually, free_address};
+use crate::server::{Place, eventually_within};
+use crate::{Client, Hooks, Rows, Server, free_address};
 
 /// Names the binary to test. Without it nothing can be tested, and a test that does nothing must not pass.
 const BINARY_VARIABLE: &str = "TREELINE_BIN";
@@ -25,6 +25,9 @@ const DATABASE_FILE: &str = "catalog.db";
 
 /// How long a command that is not a server may take. An audit of some hundred thousand rows takes a minute.
 const COMMAND_WITHIN: Duration = Duration::from_secs(600);
+
+/// How long the nodes of a cluster have to come to hold the same rows: time to look at all of them more than once.
+const AGREE_WITHIN: Duration = Duration::from_secs(120);
 
 /// Everything of one test, on disk until it is dropped.
 #[derive(Debug)]
@@ -287,7 +290,7 @@ impl Bed {
     /// they do of their own accord, between one look and the other as well.
     pub async fn difference_of_nodes(&self) -> Result<Option<String>> {
         for node in 1..self.nodes() {
-            let agree = eventually("the nodes hold the same rows", async || {
+            let agree = eventually_within(AGREE_WITHIN, "the nodes hold the same rows", async || {
                 Ok(self.rows().await? == self.rows_at(node).await?)
             });
             if agree.await.is_err() {

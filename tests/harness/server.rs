@@ -4,7 +4,7 @@ use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use tokio::process::{Child, Command};
@@ -14,6 +14,9 @@ use crate::{Client, Hooks};
 
 /// Far more than a server needs to start or to stop: a loaded machine must not fail a run.
 const WITHIN: Duration = Duration::from_secs(30);
+
+/// One that does not answer a probe by then may have ended, which is looked at next. The server's own bound is shorter.
+const PROBED_WITHIN: Duration = Duration::from_secs(4);
 
 /// How much of its log a failure shows.
 const LOG_LINES_MAX: usize = 20;
@@ -179,14 +182,25 @@ impl Server {
         tail(&self.log)
     }
 
-    /// Whether its log says so anywhere.
-    pub fn has_logged(&self, text: &str) -> bool {
-        std::fs::read_to_string(&self.log).is_ok_and(|log| log.contains(text))
+    /// How long its log is by now, in bytes.
+    pub fn log_length(&self) -> usize {
+        self.log().len()
+    }
+
+    /// Whether its log says so after that many bytes.
+    pub fn has_logged_since(&self, length: usize, text: &str) -> bool {
+        let log = self.log();
+        let since = log.get(length..).unwrap_or_default();
+        String::from_utf8_lossy(since).contains(text)
+    }
+
+    fn log(&self) -> Vec<u8> {
+        std::fs::read(&self.log).unwrap_or_default()
     }
 
     /// Whether it has said so. A log that is no file tells nothing, and is believed.
     fn listens(&self) -> bool {
-        !self.log.is_file() || self.has_logged("treeline listens")
+        !self.log.is_file() || self.has_logged_since(0, "treeline listens")
     }
 
     /// What it has logged as failures of its own; the last of them.
@@ -208,10 +222,17 @@ impl Server {
 
     /// Waits until it serves.
     pub async fn wait_until_ready(&mut self) -> Result<()> {
-        let begun = Instant::now();
+        let Ok(ready) = tokio::time::timeout(WITHIN, self.becomes_ready()).await else {
+            bail!("the server was not ready within {WITHIN:?}:\n{}", self.log_tail());
+        };
+        ready
+    }
+
+    async fn becomes_ready(&mut self) -> Result<()> {
         loop {
-            let answer = self.client().get("/api/health/ready").await;
-            let is_ready = answer.is_ok_and(|answer| answer.status == 200);
+            let mut client = self.client();
+            let answer = tokio::time::timeout(PROBED_WITHIN, client.get("/api/health/ready")).await;
+            let is_ready = answer.is_ok_and(|answer| answer.is_ok_and(|answer| answer.status == 200));
             if let Some(status) = self.child.try_wait()? {
                 let whose = if is_ready {
                     "the port is taken, by another that answers; "
@@ -227,11 +248,6 @@ impl Server {
             if is_ready && self.listens() {
                 return Ok(());
             }
-            ensure!(
-                begun.elapsed() < WITHIN,
-                "the server was not ready within {WITHIN:?}:\n{}",
-                self.log_tail()
-            );
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -265,14 +281,27 @@ fn last_lines(log: &Path, wanted: impl Fn(&str) -> bool) -> String {
     lines[lines.len().saturating_sub(LOG_LINES_MAX)..].join("\n")
 }
 
-/// Asks again until the answer is yes, and fails past a bound.
-pub async fn eventually(what: &str, mut question: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
-    let begun = Instant::now();
-    while !question().await? {
-        ensure!(begun.elapsed() < WITHIN, "not within {WITHIN:?}: {what}");
+/// Asks again until the answer is yes, and fails past a bound. A question under way by then gets as long again, since a
+/// look at a big database takes its time; one that takes longer still is not answered at all.
+pub async fn eventually(what: &str, question: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
+    eventually_within(WITHIN, what, question).await
+}
+
+/// The same with a bound of the caller's own.
+pub(crate) async fn eventually_within(
+    within: Duration,
+    what: &str,
+    mut question: impl AsyncFnMut() -> Result<bool>,
+) -> Result<()> {
+    let begun = tokio::time::Instant::now();
+    loop {
+        let answer = tokio::time::timeout_at(begun + 2 * within, question()).await;
+        if answer.with_context(|| format!("no answer within {:?}: {what}", 2 * within))?? {
+            return Ok(());
+        }
+        ensure!(begun.elapsed() < within, "not within {within:?}: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    Ok(())
 }
 
 /// An address whose port was free a moment ago.
@@ -286,6 +315,31 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_question_that_is_never_answered_ends_at_twice_the_bound() {
+        let bound = Duration::from_millis(20);
+        let never = async || Ok(std::future::pending().await);
+        let error = eventually_within(bound, "it answers", never).await.unwrap_err();
+        assert_eq!(error.to_string(), "no answer within 40ms: it answers");
+        let error = eventually_within(bound, "it is so", async || Ok(false)).await;
+        assert_eq!(error.unwrap_err().to_string(), "not within 20ms: it is so");
+    }
+
+    #[tokio::test]
+    async fn only_what_was_logged_since_then_counts() -> Result<()> {
+        let directory = tempfile::tempdir()?;
+        let log = directory.path().join("log");
+        let place = Place::Here(free_address()?);
+        let mut server = Server::begin(Command::new("true"), place, log.clone()).await?;
+        server.hush();
+        std::fs::write(&log, "early")?;
+        let length = server.log_length();
+        std::fs::write(&log, "early late")?;
+        assert!(server.has_logged_since(0, "early") && !server.has_logged_since(length, "early"));
+        assert!(server.has_logged_since(length, "late"));
+        Ok(())
+    }
 
     #[tokio::test]
     async fn another_that_answers_at_the_port_is_not_taken_for_the_server() -> Result<()> {

@@ -13,10 +13,7 @@ use treeline_tests::{Answer, Client};
 use crate::Stop;
 use crate::deck::{CATALOGS, Card, Deck, Shape, is_ours};
 use crate::fleet::Addresses;
-use crate::log::Log;
-
-/// When each server must serve again, after everything is over.
-const SERVES_WITHIN: Duration = Duration::from_secs(5);
+use crate::log::{Log, Unanswered};
 
 /// The code of a 503.
 const CANNOT_SERVE: i64 = 1002;
@@ -50,6 +47,11 @@ impl RandomClient {
         }
     }
 
+    /// The server that it asks.
+    pub(crate) fn server(&self) -> usize {
+        self.server
+    }
+
     /// Makes what stays: the metalake and the catalogs.
     pub(crate) async fn plant(&mut self) -> Result<()> {
         let metalake = vec![self.shape.metalake.clone()];
@@ -76,8 +78,8 @@ impl RandomClient {
         Ok(())
     }
 
-    /// Makes something of a name of its own, and asks again for a while if it is told "not now". Whether it did.
-    pub(crate) async fn writes_again(&mut self) -> Result<bool> {
+    /// Makes something of a name of its own, and asks again within this if it is told "not now". Whether it did.
+    pub(crate) async fn writes_again(&mut self, within: Duration) -> Result<bool> {
         let (catalog, _) = CATALOGS[0];
         let begun = Instant::now();
         for attempt in 0.. {
@@ -86,7 +88,7 @@ impl RandomClient {
             let server = self.server;
             let operation = self.ask(&Card::new(Verb::Create, Kind::Schema, path)).await?;
             // One that did not answer at all has handed its client to the next.
-            if operation.outcome == Outcome::Ok || self.server != server || begun.elapsed() > SERVES_WITHIN {
+            if operation.outcome == Outcome::Ok || self.server != server || begun.elapsed() > within {
                 return Ok(operation.outcome == Outcome::Ok && self.server == server);
             }
         }
@@ -134,7 +136,12 @@ impl RandomClient {
             }
             // Its server is gone; whether it has done anything, nobody knows. The next one will do.
             Some(Err(_)) => {
-                self.log.note(|oddities| oddities.unanswered += 1);
+                let unanswered = Unanswered {
+                    server: self.server,
+                    begun: operation.begun,
+                    ended: operation.ended,
+                };
+                self.log.note(|oddities| oddities.unanswered.push(unanswered));
                 (self.server, self.client) = self.addresses.client(self.server + 1);
             }
             // It was the client that hung up.

@@ -1,4 +1,5 @@
-//! The failover of a PostgreSQL primary to its synchronous standby, as whoever operates them does it.
+//! The failover of a PostgreSQL primary to its synchronous standby, as whoever operates them does it, and the death of the
+//! standby.
 //!
 //! The primary is killed, or frozen as a machine that stands still, which is worse: it wakes up later and goes on saying
 //! that it is the primary. What is seen on the way and must not be is answered by a name, for the summary.
@@ -8,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use treeline_tests::eventually;
 
-use crate::fault::{Over, address, container, docker};
+use crate::fault::{Over, SILENCE, address, container, docker, start_at};
 use crate::fleet::Fleet;
 use crate::log::Log;
 
@@ -40,15 +41,8 @@ pub(crate) enum Primary {
 
 /// Lets it happen, and answers when the standby said that it was the primary.
 pub(crate) async fn strike(primary: Primary, fleet: &Fleet<'_>, log: &Log) -> Result<Over> {
-    let (from, old) = (log.now(), container()?);
-    let new = std::env::var(STANDBY_VARIABLE).with_context(|| {
-        format!("{STANDBY_VARIABLE} names no container; `cargo xtask itest --faults` sets it")
-    })?;
-    let sync = "SELECT COUNT(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'";
-    ensure!(
-        ask(&old, sync).await? == "1",
-        "the standby does not follow synchronously"
-    );
+    let (from, old, new) = (log.now(), container()?, standby()?);
+    ensure!(follows(&old).await?, "the standby does not follow synchronously");
     ensure!(is_standby(&new).await?, "the standby is none");
     refuses_the_standby_alone(fleet, &address(&new).await?).await?;
 
@@ -103,6 +97,48 @@ pub(crate) async fn strike(primary: Primary, fleet: &Fleet<'_>, log: &Log) -> Re
         amiss,
         stale,
     })
+}
+
+/// The standby dies, and is started again after a while. A commit waits meanwhile: only one machine would have it. What is
+/// answered is when the standby followed again.
+pub(crate) async fn kill_standby(fleet: &Fleet<'_>, log: &Log) -> Result<Over> {
+    let (from, primary, standby) = (log.now(), container()?, standby()?);
+    ensure!(
+        follows(&primary).await?,
+        "the standby does not follow synchronously"
+    );
+    let before = address(&standby).await?;
+    docker(&["kill", &standby]).await?;
+    let count = fleet.count().to_string();
+    let wait = eventually("a commit of each server waits", async || {
+        Ok(ask(&primary, WAITING).await? == count)
+    })
+    .await;
+    tokio::time::sleep(SILENCE).await;
+    start_at(&before, &standby).await?;
+    eventually("the standby follows again", async || follows(&primary).await).await?;
+    wait?;
+    Ok(Over {
+        from,
+        at: log.now(),
+        ..Over::default()
+    })
+}
+
+/// The servers of which a commit waits for the standby, each at an address of its own.
+const WAITING: &str = "SELECT COUNT(DISTINCT client_addr) FROM pg_stat_activity \
+                       WHERE application_name = 'treeline' AND wait_event = 'SyncRep'";
+
+fn standby() -> Result<String> {
+    std::env::var(STANDBY_VARIABLE).with_context(|| {
+        format!("{STANDBY_VARIABLE} names no container; `cargo xtask itest --faults` sets it")
+    })
+}
+
+/// Whether a primary has a standby that it waits for.
+async fn follows(primary: &str) -> Result<bool> {
+    let sync = "SELECT COUNT(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'";
+    Ok(ask(primary, sync).await? == "1")
 }
 
 /// The sessions that servers hold with a primary that was left behind. Those that wait for a client are looked at: what

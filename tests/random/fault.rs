@@ -7,7 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::json;
 use tokio::process::Command;
-use treeline_tests::{eventually, output};
+use tokio::task::JoinSet;
+use treeline_tests::{Client, eventually, output};
 
 use crate::failover::{self, Primary};
 use crate::fleet::Fleet;
@@ -51,6 +52,8 @@ pub(crate) enum Fault {
     PrimaryFrozen,
     /// It stands still for no longer than the promotion takes, so that nobody has missed it.
     PrimaryLeftBehind,
+    /// The standby dies and is started again; the primary acknowledges nothing without it.
+    StandbyKilled,
     /// The disk of a SQLite file is full for a while.
     DiskFull,
     /// The first server's clock is an hour ahead and the second's an hour behind, all the time.
@@ -74,30 +77,8 @@ pub(crate) struct Over {
     pub(crate) stale: Option<RangeInclusive<u64>>,
 }
 
-/// Whose first write is owed after the end of a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owed {
-    /// Of any server.
-    Any,
-    /// Of the one with this number, which went on with its own clients.
-    Of(usize),
-    /// Of each.
-    Each,
-}
-
-impl Owed {
-    /// Whether those that owe it have done it, if these have, server by server.
-    pub(crate) fn is_settled(self, mut done: impl Iterator<Item = bool>) -> bool {
-        match self {
-            Owed::Any => done.any(|done| done),
-            Owed::Of(server) => done.nth(server) == Some(true),
-            Owed::Each => done.all(|done| done),
-        }
-    }
-}
-
 impl Fault {
-    pub(crate) const ALL: [(&'static str, Fault); 13] = [
+    pub(crate) const ALL: [(&'static str, Fault); 14] = [
         ("server-killed", Fault::ServerKilled),
         ("server-dies-at-points", Fault::ServerDiesAtPoints),
         ("server-frozen", Fault::ServerFrozen),
@@ -107,6 +88,7 @@ impl Fault {
         ("primary-failed-over", Fault::PrimaryFailedOver),
         ("primary-frozen", Fault::PrimaryFrozen),
         ("primary-left-behind", Fault::PrimaryLeftBehind),
+        ("standby-killed", Fault::StandbyKilled),
         ("disk-full", Fault::DiskFull),
         ("clocks-apart", Fault::ClocksApart),
         ("node-killed", Fault::NodeKilled),
@@ -117,69 +99,6 @@ impl Fault {
         let known = Fault::ALL.into_iter().find(|(known, _)| *known == name);
         let (_, fault) = known.with_context(|| format!("there is no fault `{name}`"))?;
         Ok(fault)
-    }
-
-    /// Whose first write is owed after it is over.
-    pub(crate) fn owed(self) -> Owed {
-        match self {
-            Fault::ServerFrozen | Fault::ServerCutOff => Owed::Of(0),
-            Fault::NodeKilled | Fault::NodeCutOff => Owed::Of(node::STRUCK),
-            Fault::PrimaryFailedOver | Fault::PrimaryFrozen | Fault::PrimaryLeftBehind => Owed::Each,
-            _ => Owed::Any,
-        }
-    }
-
-    /// What counts it at the servers whose first write is owed, where they can tell.
-    pub(crate) fn metric(self) -> Option<&'static str> {
-        match self {
-            Fault::PrimaryFailedOver | Fault::PrimaryFrozen | Fault::PrimaryLeftBehind => {
-                Some("treeline_database_failovers_total")
-            }
-            Fault::ServerCutOff | Fault::DatabaseKilled | Fault::NodeKilled => {
-                Some("treeline_database_errors_total{error=\"connection_lost\"}")
-            }
-            Fault::ServerKilled
-            | Fault::ServerDiesAtPoints
-            | Fault::ServerFrozen
-            | Fault::DatabaseFrozen
-            | Fault::DiskFull
-            | Fault::ClocksApart
-            | Fault::NodeCutOff => None,
-        }
-    }
-
-    /// What their logs say of it, where it cannot pass unsaid.
-    pub(crate) fn log_line(self) -> Option<&'static str> {
-        match self {
-            Fault::PrimaryFailedOver | Fault::PrimaryFrozen | Fault::PrimaryLeftBehind => {
-                Some("another host of the database is the primary now")
-            }
-            Fault::ServerCutOff | Fault::NodeKilled => Some("the database is not available"),
-            Fault::NodeCutOff => Some("WSREP has not yet prepared node for application use"),
-            Fault::DiskFull => Some("database or disk is full"),
-            Fault::ServerKilled
-            | Fault::ServerDiesAtPoints
-            | Fault::ServerFrozen
-            | Fault::DatabaseKilled
-            | Fault::DatabaseFrozen
-            | Fault::ClocksApart => None,
-        }
-    }
-
-    /// When the first write must be through again, after it is over. That a connection was cut is known only when an
-    /// operation on it has reached its bound (`fleet::HASTY`).
-    pub(crate) fn recovered_ms_max(self) -> u64 {
-        match self {
-            Fault::ServerCutOff => 7_000,
-            _ => 5_000,
-        }
-    }
-
-    /// When servers have a reason to answer 503: from its beginning until the first write must be through.
-    pub(crate) fn excused(self, over: &Over) -> Option<RangeInclusive<u64>> {
-        // Neither takes the database away from a server.
-        let leaves_the_database = matches!(self, Fault::ServerKilled | Fault::ClocksApart);
-        (!leaves_the_database).then(|| over.from..=over.at + self.recovered_ms_max() * 1_000)
     }
 
     /// How far the clock of a server is off, in milliseconds.
@@ -201,34 +120,40 @@ impl Fault {
         log: &Log,
     ) -> Result<Over> {
         tokio::time::sleep(after).await;
+        fleet.looks_out().await?;
         let from = log.now();
+        let mut amiss = Vec::new();
+        // Whatever is found wrong meanwhile, the fault is mended first: others use what it befell.
         match self {
             Fault::ServerKilled => fleet.replace(0).await?,
-            Fault::ServerDiesAtPoints => points::die_at_each(fleet).await?,
+            Fault::ServerDiesAtPoints => amiss = points::die_at_each(fleet, log).await?,
             Fault::ServerFrozen => {
                 fleet.first().freeze().await?;
-                is_silent(fleet, "/api/health").await?;
+                let outcome = are_silent([fleet.first().client()], "/api/health").await;
                 tokio::time::sleep(SILENCE).await;
                 fleet.first().thaw().await?;
+                outcome?;
             }
             Fault::ServerCutOff => {
                 fleet.first().cut_off().await?;
                 tokio::time::sleep(SILENCE).await;
-                let ready = fleet.first().client().get("/api/health/ready").await?;
-                ensure!(ready.status != 200, "the server still reaches its database");
+                let outcome = is_cut_off(fleet.first().client()).await;
                 fleet.first().reconnect().await?;
+                outcome?;
             }
             Fault::DatabaseKilled => kill_database(backend).await?,
             Fault::DatabaseFrozen => {
                 let container = container()?;
                 docker(&["pause", &container]).await?;
-                is_silent(fleet, "/api/health/ready").await?;
+                let outcome = are_silent(fleet.clients(), "/api/health/ready").await;
                 tokio::time::sleep(SILENCE).await;
                 docker(&["unpause", &container]).await?;
+                outcome?;
             }
             Fault::PrimaryFailedOver => return failover::strike(Primary::Killed, fleet, log).await,
             Fault::PrimaryFrozen => return failover::strike(Primary::Frozen, fleet, log).await,
             Fault::PrimaryLeftBehind => return failover::strike(Primary::LeftBehind, fleet, log).await,
+            Fault::StandbyKilled => return failover::kill_standby(fleet, log).await,
             Fault::DiskFull => fill_disk(fleet.directory()).await?,
             Fault::ClocksApart => clocks_are_apart(fleet).await?,
             Fault::NodeKilled => node::kill(fleet).await?,
@@ -237,19 +162,31 @@ impl Fault {
         Ok(Over {
             from,
             at: log.now(),
+            amiss,
             ..Over::default()
         })
     }
 }
 
-/// Fails if the first server answers that all is well, as if nothing stood still.
-async fn is_silent(fleet: &Fleet<'_>, path: &str) -> Result<()> {
-    let mut client = fleet.first().client();
-    let answer = tokio::time::timeout(NOTICED_WITHIN, client.get(path)).await;
+/// Fails if any of these servers answers that all is well, as if nothing stood still. They are asked at the same time.
+async fn are_silent(clients: impl IntoIterator<Item = Client>, path: &'static str) -> Result<()> {
+    let mut asked = JoinSet::new();
+    for mut client in clients {
+        asked.spawn(async move {
+            let answer = tokio::time::timeout(NOTICED_WITHIN, client.get(path)).await;
+            !matches!(answer, Ok(Ok(answer)) if answer.status == 200)
+        });
+    }
     ensure!(
-        !matches!(&answer, Ok(Ok(answer)) if answer.status == 200),
+        asked.join_all().await.into_iter().all(|is_silent| is_silent),
         "{path} is answered as if nothing stood still"
     );
+    Ok(())
+}
+
+async fn is_cut_off(mut client: Client) -> Result<()> {
+    let ready = client.get("/api/health/ready").await?;
+    ensure!(ready.status != 200, "the server still reaches its database");
     Ok(())
 }
 
@@ -279,9 +216,7 @@ async fn kill_database(backend: &str) -> Result<()> {
     let container = container()?;
     let before = address(&container).await?;
     docker(&["kill", &container]).await?;
-    docker(&["start", &container]).await?;
-    let after = address(&container).await?;
-    ensure!(before == after, "the database has moved from {before} to {after}");
+    start_at(&before, &container).await?;
     eventually("the database is ready", async || {
         Ok(docker(&ping(backend, &container)).await.is_ok())
     })
@@ -305,6 +240,17 @@ fn ping<'a>(backend: &str, container: &'a str) -> Vec<&'a str> {
 pub(crate) async fn address(container: &str) -> Result<String> {
     const ADDRESS: &str = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}";
     docker(&["inspect", "--format", ADDRESS, container]).await
+}
+
+/// Starts what was killed, which must come back where it was.
+pub(crate) async fn start_at(before: &str, container: &str) -> Result<()> {
+    docker(&["start", container]).await?;
+    let after = address(container).await?;
+    ensure!(
+        before == after,
+        "the container has moved from {before} to {after}"
+    );
+    Ok(())
 }
 
 pub(crate) async fn docker(words: &[&str]) -> Result<String> {

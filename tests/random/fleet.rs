@@ -1,13 +1,17 @@
 //! The servers of a run, and where they are now: one that was killed comes back at another address.
 
 use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
 use treeline_tests::{Bed, Client, Hooks, Server, eventually};
 
+use crate::due::OPERATION_MS_MAX;
 use crate::fault::Fault;
+use crate::log::{Log, Unanswered};
 
 /// Enough for the clients, and few enough for several servers on one database.
 const ARGUMENTS: [&str; 4] = [
@@ -20,20 +24,37 @@ const ARGUMENTS: [&str; 4] = [
 /// As many as a server has connections.
 const REQUESTS_AT_ONCE: usize = 8;
 
-/// Where faults are suffered: no wait is longer than the fault itself.
-const HASTY: [&str; 2] = ["--operation-ms-max", "5000"];
-
 /// Where every point must be come to: writers that take turns never lose to each other.
 const MEETING: [&str; 2] = ["--local-locks", "off"];
 
 /// All servers.
 pub(crate) struct Fleet<'b> {
     bed: &'b Bed,
+    log: &'b Log,
     fault: Option<Fault>,
     servers: Vec<Server>,
     /// Where each is driven, if the fault needs it.
     hooks: Vec<Option<Hooks>>,
     addresses: Addresses,
+    /// What each had told before the fault.
+    told: Vec<Told>,
+    deaths: Vec<Death>,
+}
+
+/// What a server has told of a fault.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    counted: u64,
+    log_length: usize,
+}
+
+/// When a server was dead, or about to die, by the clock of the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Death {
+    pub(crate) server: usize,
+    pub(crate) from: u64,
+    /// When another served in its place.
+    pub(crate) until: u64,
 }
 
 /// Where the servers are.
@@ -53,15 +74,30 @@ impl Addresses {
     }
 }
 
+impl Death {
+    /// Whether it is why a request was not answered: it was sent to that server, and it was on its way then.
+    pub(crate) fn explains(&self, request: &Unanswered) -> bool {
+        request.server == self.server && request.ended >= self.from && request.begun <= self.until
+    }
+}
+
 impl<'b> Fleet<'b> {
     /// One after the other: the first makes the tables.
-    pub(crate) async fn start(bed: &'b Bed, count: usize, fault: Option<Fault>) -> Result<Fleet<'b>> {
+    pub(crate) async fn start(
+        bed: &'b Bed,
+        count: usize,
+        fault: Option<Fault>,
+        log: &'b Log,
+    ) -> Result<Fleet<'b>> {
         let mut fleet = Fleet {
             bed,
+            log,
             fault,
             servers: Vec::new(),
             hooks: Vec::new(),
             addresses: Addresses::default(),
+            told: Vec::new(),
+            deaths: Vec::new(),
         };
         for number in 0..count {
             let (server, hooks) = fleet.start_one(number).await?;
@@ -93,22 +129,38 @@ impl<'b> Fleet<'b> {
     /// Kills a server in the middle of whatever it does, and starts another in its place.
     pub(crate) async fn replace(&mut self, number: usize) -> Result<()> {
         let number = number % self.servers.len();
+        let from = self.log.now();
         self.servers[number].kill().await?;
-        self.revive(number).await
+        self.revive(number, from).await
     }
 
-    /// Starts another in the place of one that has died.
-    pub(crate) async fn revive(&mut self, number: usize) -> Result<()> {
+    /// Starts another in the place of one that has died since then.
+    pub(crate) async fn revive(&mut self, number: usize, from: u64) -> Result<()> {
         (self.servers[number], self.hooks[number]) = self.start_one(number).await?;
         self.tell();
+        self.deaths.push(Death {
+            server: number,
+            from,
+            until: self.log.now(),
+        });
         Ok(())
     }
 
-    /// Waits until a server has died of its own accord.
+    /// Waits until a server has died at a sync point, and of nothing else.
     pub(crate) async fn has_died(&mut self, number: usize) -> Result<()> {
-        let status = self.servers[number].wait().await?;
-        ensure!(!status.success(), "the server has ended in peace");
+        let server = &mut self.servers[number];
+        let status = server.wait().await?;
+        ensure!(
+            is_of_a_sync_point(status),
+            "the server has not died at the point, it ended with {status}:\n{}",
+            server.log_tail()
+        );
         Ok(())
+    }
+
+    /// Which servers were dead, and when.
+    pub(crate) fn deaths(&self) -> &[Death] {
+        &self.deaths
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -133,23 +185,45 @@ impl<'b> Fleet<'b> {
         Ok(())
     }
 
-    /// What those that the fault befell have not told the operator of it, though they could.
+    /// Looks at what each server has told by now, so that only what comes after it counts.
+    pub(crate) async fn looks_out(&mut self) -> Result<()> {
+        self.told.clear();
+        for number in 0..self.servers.len() {
+            let told = self.told_by(&self.servers[number]).await?;
+            self.told.push(told);
+        }
+        Ok(())
+    }
+
+    async fn told_by(&self, server: &Server) -> Result<Told> {
+        let metric = self.fault.and_then(Fault::metric);
+        Ok(Told {
+            counted: match metric {
+                Some(metric) => server.count(metric).await?,
+                None => 0,
+            },
+            log_length: server.log_length(),
+        })
+    }
+
+    /// What those that the fault befell have not told the operator of it since then, though they could.
     pub(crate) async fn has_passed_over(&self) -> Result<Vec<&'static str>> {
         let mut passed_over = Vec::new();
         let Some(fault) = self.fault else {
             return Ok(passed_over);
         };
-        if let Some(metric) = fault.metric() {
+        if fault.metric().is_some() {
             let mut counted = Vec::new();
-            for server in &self.servers {
-                counted.push(server.count(metric).await? > 0);
+            for (server, before) in self.servers.iter().zip(&self.told) {
+                counted.push(self.told_by(server).await?.counted > before.counted);
             }
             if !fault.owed().is_settled(counted.into_iter()) {
                 passed_over.push("uncounted");
             }
         }
         if let Some(line) = fault.log_line() {
-            let logged = self.servers.iter().map(|server| server.has_logged(line));
+            let told = self.servers.iter().zip(&self.told);
+            let logged = told.map(|(server, before)| server.has_logged_since(before.log_length, line));
             if !fault.owed().is_settled(logged) {
                 passed_over.push("unlogged");
             }
@@ -198,8 +272,9 @@ impl<'b> Fleet<'b> {
         if skew != "0" {
             arguments.extend(["--test-clock-skew-ms", &skew]);
         }
+        let operation = OPERATION_MS_MAX.to_string();
         if self.fault.is_some() {
-            arguments.extend(HASTY);
+            arguments.extend(["--operation-ms-max", &operation]);
         }
         let (mut server, hooks) = if self.fault == Some(Fault::ServerDiesAtPoints) {
             arguments.extend(MEETING);
@@ -215,5 +290,45 @@ impl<'b> Fleet<'b> {
     fn tell(&self) {
         self.addresses
             .set(self.servers.iter().map(Server::address).collect());
+    }
+}
+
+/// Whether a process that was told to die at a sync point ends so: it aborts itself. In a container the exit code says so. The
+/// first process there is spared by its own signals, and is ended by the instruction that an abort has for this case, which
+/// counts as a segmentation fault.
+fn is_of_a_sync_point(status: ExitStatus) -> bool {
+    const ABORTED: i32 = 6;
+    const SEGMENTATION_FAULT: i32 = 11;
+    let ends = [128 + ABORTED, 128 + SEGMENTATION_FAULT];
+    status.signal() == Some(ABORTED) || status.code().is_some_and(|code| ends.contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_abort_is_a_death_at_a_sync_point() {
+        let signal = ExitStatus::from_raw;
+        let code = |code: i32| ExitStatus::from_raw(code << 8);
+        for status in [signal(6), code(134), code(139)] {
+            assert!(is_of_a_sync_point(status), "{status}");
+        }
+        // Killed by somebody, out of memory in a container, a panic, a start that failed, a stop in peace.
+        for status in [signal(9), signal(11), code(137), code(101), code(1), code(0)] {
+            assert!(!is_of_a_sync_point(status), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_death_explains_only_what_was_asked_of_the_dead_and_only_then() {
+        let death = Death {
+            server: 1,
+            from: 10,
+            until: 20,
+        };
+        let explains = |server, begun, ended| death.explains(&Unanswered { server, begun, ended });
+        assert!(explains(1, 5, 10) && explains(1, 20, 25));
+        assert!(!explains(0, 5, 10) && !explains(1, 5, 9) && !explains(1, 21, 25));
     }
 }

@@ -24,13 +24,21 @@ struct Written {
 }
 
 /// What clients have seen that no history tells.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Oddities {
     /// Requests that were not answered, though their clients waited. To the history they are unknown, as are those whose
     /// clients hung up.
-    pub(crate) unanswered: usize,
+    pub(crate) unanswered: Vec<Unanswered>,
     /// A 503 that does not say what a 503 must: code 1002, and when to come again.
     pub(crate) bare: usize,
+}
+
+/// One request that was not answered: whom it was sent to, when, and when its connection broke.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unanswered {
+    pub(crate) server: usize,
+    pub(crate) begun: u64,
+    pub(crate) ended: u64,
 }
 
 impl Log {
@@ -76,7 +84,7 @@ impl Log {
         };
         writeln!(written.file, "{}", serde_json::to_string(&end)?)?;
         written.file.flush()?;
-        Ok(written.oddities)
+        Ok(written.oddities.clone())
     }
 
     fn written(&self) -> MutexGuard<'_, Written> {

@@ -16,6 +16,7 @@
 
 mod client;
 mod deck;
+mod due;
 mod failover;
 mod fault;
 mod fleet;
@@ -51,6 +52,9 @@ const MUTANTS_VARIABLE: &str = "TREELINE_TEST_MUTANTS";
 
 /// How long the servers run until one of them is killed, and then the next.
 const KILL_AFTER: Duration = Duration::from_secs(2);
+
+/// When each server must serve at the end, after everything is over.
+const SERVES_WITHIN: Duration = Duration::from_secs(5);
 
 /// Tells the clients that the time is over.
 #[derive(Clone, Debug, Default)]
@@ -104,11 +108,17 @@ async fn told(options: &Options) -> Result<Summary> {
         _ => None,
     };
     std::fs::create_dir_all(bed.files())?;
-    let mut fleet = Fleet::start(&bed, options.servers, fault).await?;
     let log = Log::create(&options.history)?;
+    let mut fleet = Fleet::start(&bed, options.servers, fault, &log).await?;
     let shape = Shape::new(options.seed, bed.files());
     let addresses = fleet.addresses();
     let client = |number: u32| RandomClient::new(number, &addresses, &shape, &log);
+    // As many more clients as there are servers, one for each.
+    let one_each = |round: u32| {
+        let servers = u32::try_from(options.servers).unwrap_or(u32::MAX);
+        let first = options.clients + 1 + round * servers;
+        (first..first + servers).map(client)
+    };
 
     client(0).plant().await?;
     let (mut clients, stop) = (JoinSet::new(), Stop::default());
@@ -126,32 +136,22 @@ async fn told(options: &Options) -> Result<Summary> {
                 .strike(seconds / 3, &mut fleet, &options.backend, &log)
                 .await?,
         );
+        // Where a server has died, its clients have left it; so somebody else asks each for its first write.
+        all_write_again(one_each(0), Duration::from_millis(fault.recovered_ms_max())).await?;
         // However long it took, there is a time after it.
         end = end.max(Instant::now() + seconds / 3);
     }
-    let mut killed = 0;
-    loop {
-        // A client ends by itself only if it cannot go on.
-        let left = end.saturating_duration_since(Instant::now());
-        match tokio::time::timeout(left.min(KILL_AFTER), clients.join_next()).await {
-            Ok(ended) => ended.context("there are no clients")???,
-            Err(_) if left <= KILL_AFTER => break,
-            Err(_) if options.kills => {
-                fleet.replace(killed).await?;
-                killed += 1;
-            }
-            Err(_) => {}
-        }
-    }
+    let killed = wait_until(end, &mut clients, &mut fleet, options.kills).await?;
     stop.now();
     while let Some(ended) = clients.join_next().await {
         ended??;
     }
     // Each server has to serve again, whatever it has gone through; it was not started again for that.
     let mut silent = Vec::new();
-    for number in options.clients + 1..=options.clients + u32::try_from(options.servers)? {
-        if !client(number).writes_again().await? {
-            silent.push(number as usize % options.servers);
+    for mut client in one_each(1) {
+        let server = client.server();
+        if !client.writes_again(SERVES_WITHIN).await? {
+            silent.push(server);
         }
     }
     client(options.clients + 1).read_everything().await?;
@@ -164,12 +164,48 @@ async fn told(options: &Options) -> Result<Summary> {
     let aftermath = Aftermath {
         audit: audit(&bed).await?,
         over,
+        deaths: fleet.deaths().to_vec(),
         killed,
         silent,
         oddities,
         log_errors: fleet.log_errors(),
     };
     Summary::of(options, aftermath)
+}
+
+/// Lets the clients play until the time is over, and kills one server after the other if that is asked for. Answers how many.
+async fn wait_until(
+    end: Instant,
+    clients: &mut JoinSet<Result<()>>,
+    fleet: &mut Fleet<'_>,
+    kills: bool,
+) -> Result<usize> {
+    let mut killed = 0;
+    loop {
+        // A client ends by itself only if it cannot go on.
+        let left = end.saturating_duration_since(Instant::now());
+        match tokio::time::timeout(left.min(KILL_AFTER), clients.join_next()).await {
+            Ok(ended) => ended.context("there are no clients")???,
+            Err(_) if left <= KILL_AFTER => return Ok(killed),
+            Err(_) if kills => {
+                fleet.replace(killed).await?;
+                killed += 1;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Lets each of these write at the same time. When the first write was through, the log says.
+async fn all_write_again(clients: impl Iterator<Item = RandomClient>, within: Duration) -> Result<()> {
+    let mut asked = JoinSet::new();
+    for mut client in clients {
+        asked.spawn(async move { client.writes_again(within).await });
+    }
+    while let Some(answered) = asked.join_next().await {
+        answered??;
+    }
+    Ok(())
 }
 
 /// What is wrong with the database, at any of its nodes, or between them.

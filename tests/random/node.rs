@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::sleep;
 use treeline_tests::{Server, eventually};
 
-use crate::fault::{SILENCE, address, container, docker};
+use crate::fault::{SILENCE, address, container, docker, start_at};
 use crate::fleet::Fleet;
 
 /// Names the network in which the nodes replicate.
@@ -23,9 +23,7 @@ pub(crate) async fn kill(fleet: &Fleet<'_>) -> Result<()> {
     docker(&["kill", &node]).await?;
     sleep(SILENCE).await;
     let outcome = is_one_short(fleet, "killed").await;
-    docker(&["start", &node]).await?;
-    let after = address(&node).await?;
-    ensure!(before == after, "the node has moved from {before} to {after}");
+    start_at(&before, &node).await?;
     is_synced(&node).await?;
     outcome
 }

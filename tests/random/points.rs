@@ -9,9 +9,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use hyper::Method;
 use serde_json::json;
-use treeline_tests::{Action, eventually};
+use treeline_tests::{Action, Server, eventually};
 
+use crate::fault::Fault;
 use crate::fleet::{Addresses, Fleet};
+use crate::log::Log;
 
 /// Every point that ordinary requests come to. Few ever meet a removal that is somebody else's (`purge.waits`).
 const POINTS: [&str; 23] = [
@@ -47,20 +49,26 @@ const ANY_NAME: &str = "*";
 const REACHED_WITHIN: Duration = Duration::from_secs(20);
 
 /// Kills the servers at one point after the other. Clients of one that has died go on with the other, so that is the
-/// next to die.
-pub(crate) async fn die_at_each(fleet: &mut Fleet<'_>) -> Result<()> {
+/// next to die. Each successor has to write in time; what has not is answered by a name, for the summary.
+pub(crate) async fn die_at_each(fleet: &mut Fleet<'_>, log: &Log) -> Result<Vec<&'static str>> {
     let linker = Linker::begin(fleet).await?;
+    let mut amiss = Vec::new();
     for (number, point) in POINTS.into_iter().enumerate() {
-        let victim = number % fleet.count();
+        let (victim, from) = (number % fleet.count(), log.now());
         fleet.hooks(victim)?.arm(point, ANY_NAME, Action::Exit).await?;
         let addresses = fleet.addresses();
         let dying = async { tokio::time::timeout(REACHED_WITHIN, fleet.has_died(victim)).await };
         let (died, linked) = tokio::join!(dying, linker.link(&addresses, victim, number));
         died.with_context(|| format!("nobody came to {point}"))??;
         linked.with_context(|| format!("a link while a server died at {point}"))?;
-        fleet.revive(victim).await?;
+        fleet.revive(victim, from).await?;
+        if !linker.sets(fleet.server(victim), point).await? {
+            amiss.push("late-successor");
+        }
     }
-    linker.has_linked(&fleet.addresses(), POINTS.len()).await
+    linker.has_linked(&fleet.addresses(), POINTS.len()).await?;
+    amiss.dedup();
+    Ok(amiss)
 }
 
 /// Links versions to one model, each once.
@@ -103,6 +111,20 @@ impl Linker {
             }
         })
         .await
+    }
+
+    /// Whether a server sets a property of the model in the time that it has after a fault.
+    async fn sets(&self, server: &Server, point: &str) -> Result<bool> {
+        let within = Duration::from_millis(Fault::ServerDiesAtPoints.recovered_ms_max());
+        let model = self.versions.trim_end_matches("/versions");
+        let change = json!({"@type": "setProperty", "property": "died at", "value": point});
+        let updates = json!({ "updates": [change] });
+        let mut client = server.client();
+        let written = eventually("a successor writes", async || {
+            Ok(client.put(model, &updates).await?.status == 200)
+        });
+        let written = tokio::time::timeout(within, written).await;
+        written.map_or(Ok(false), |written| written.map(|()| true))
     }
 
     /// There is a version for each key, and no other.

@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use treeline_history::{End, Outcome, Verb, Verdict};
 
-use crate::fault::{Fault, Over, Owed};
+use crate::fault::{Fault, Over};
+use crate::fleet::Death;
 use crate::log::Oddities;
 use crate::options::Options;
 use crate::tally::{Tally, operations};
@@ -19,6 +20,8 @@ pub(crate) struct Aftermath {
     /// What `treeline check` has found.
     pub(crate) audit: Option<String>,
     pub(crate) over: Option<Over>,
+    /// Which servers were dead, and when.
+    pub(crate) deaths: Vec<Death>,
     /// How many servers were killed on the way.
     pub(crate) killed: usize,
     /// Servers that did not serve again.
@@ -64,25 +67,17 @@ impl Summary {
         if let Some(stale) = &over.stale {
             verdict = treeline_history::check(without_reads(open()?, stale)?.as_bytes())?;
         }
-        let first_writes = &tally.first_writes;
-        let first_write = fault.and_then(|fault| match fault.owed() {
-            Owed::Any => first_writes.iter().flatten().copied().min(),
-            Owed::Of(server) => first_writes.get(server).copied().flatten(),
-            Owed::Each => first_writes
-                .iter()
-                .copied()
-                .collect::<Option<Vec<u64>>>()?
-                .into_iter()
-                .max(),
-        });
+        let first_write = fault.and_then(|fault| fault.owed().settled_at(&tally.first_writes));
         let mut amiss = over.amiss;
         amiss.extend(tally.amiss(options));
         let Oddities { unanswered, bare } = aftermath.oddities;
         if bare > 0 {
             amiss.push("bare-503");
         }
-        // A server that is killed takes at most one request of each client along.
-        if fault.is_none() && unanswered > aftermath.killed * options.clients as usize {
+        // A server that dies takes along what it had been asked. Nobody else may leave a client without an answer.
+        let deaths = &aftermath.deaths;
+        let is_of_the_dead = |request| deaths.iter().any(|death| death.explains(request));
+        if !unanswered.iter().all(is_of_the_dead) {
             amiss.push("unanswered");
         }
         if options.kills && aftermath.killed == 0 {
@@ -96,7 +91,7 @@ impl Summary {
             audit: aftermath.audit,
             fault: options.fault.clone(),
             killed: aftermath.killed,
-            unanswered,
+            unanswered: unanswered.len(),
             amiss,
             recovered_ms: first_write.map(|first| (first - over.at) / 1_000),
             silent: aftermath.silent,

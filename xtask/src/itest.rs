@@ -12,6 +12,7 @@ mod history;
 mod mutants;
 mod node;
 mod pair;
+mod races;
 mod table;
 
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ use crate::command;
 use crate::workspace::Workspace;
 use databases::Databases;
 pub(crate) use databases::image;
-use table::Table;
+use races::Selection;
 
 const USAGE: &str = "\
 cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--containers] [--local-locks on|off] [--keep] [--soak]
@@ -44,7 +45,7 @@ cargo xtask itest [--backend NAME]… [--without NAME]… [--race ID]… [--cont
                   and off where a rule is switched off
   --history       plays random clients and judges what they saw, instead of the rows; also with --mutants
   --faults        the same while something goes wrong: servers die, stand still and lose their database, databases
-                  die and stand still, a primary fails over to its standby, a disk is full, clocks are apart
+                  die and stand still, a primary fails over to its standby or loses it, a disk is full, clocks are apart
   --fault NAME    only this one, such as database-killed
   --seed N        what they ask for; random where none is given
   --seconds N     how long they play on each backend";
@@ -201,34 +202,6 @@ fn binary(workspace: &Workspace) -> Result<PathBuf> {
         .join(format!("treeline{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// What one run of the rows is restricted to.
-#[derive(Clone, Debug, Default)]
-struct Selection {
-    /// None: all.
-    rows: Vec<String>,
-    backends: Vec<&'static str>,
-    soak: bool,
-    /// One kind a row, in turn, on every backend.
-    one_kind: bool,
-    /// None: as servers have it by default.
-    local_locks: Option<&'static str>,
-    /// The rules that the servers leave out.
-    mutants: String,
-}
-
-impl Selection {
-    fn of(plan: &Plan) -> Selection {
-        Selection {
-            rows: plan.rows.clone(),
-            backends: plan.backends.clone(),
-            soak: plan.soak,
-            one_kind: false,
-            local_locks: plan.local_locks,
-            mutants: String::new(),
-        }
-    }
-}
-
 /// Everything that a run needs.
 pub(crate) struct Bench<'a> {
     workspace: &'a Workspace,
@@ -294,55 +267,6 @@ impl<'a> Bench<'a> {
             suite.args(["--skip", "sqlite::"]);
         }
         command::run(&mut suite)
-    }
-
-    /// Runs rows on databases of their own, and answers how each ended, and whether all passed.
-    fn races(&self, name: &str, selection: &Selection) -> Result<(Table, Result<()>)> {
-        let directory = self.workspace.target.join("itest");
-        std::fs::create_dir_all(&directory)?;
-        let report = directory.join(format!("{name}.jsonl"));
-        // What an earlier run has left; most often there is nothing.
-        let _ = std::fs::remove_file(&report);
-        let databases = self.databases.make(name, DATABASES, &selection.backends)?;
-        let mut suite = command::suite(&self.workspace.root, "treeline-tests", "two_servers");
-        suite
-            .env(BINARY_VARIABLE, &self.binary)
-            .env(DATABASES_VARIABLE, databases.join(","))
-            .env(MUTANTS_VARIABLE, &selection.mutants)
-            .env(ROWS_VARIABLE, selection.rows.join(","))
-            .env(REPORT_VARIABLE, &report);
-        if let Some(local_locks) = selection.local_locks {
-            suite.env(LOCAL_LOCKS_VARIABLE, local_locks);
-        }
-        if selection.soak {
-            suite.env(SOAK_VARIABLE, "1");
-        }
-        if selection.one_kind {
-            suite.env(ONE_KIND_VARIABLE, "1");
-        }
-        self.databases.tell(&mut suite, &selection.backends);
-        // Without a rule the answers are what is looked at, and processes start faster.
-        if let (Some(place), true) = (self.databases.place(), selection.mutants.is_empty()) {
-            suite.env(CONTAINERS_VARIABLE, place);
-        }
-        suite.args(["--", "--quiet", "--test-threads", &PAIRS.to_string()]);
-        if !selection.backends.contains(&"sqlite") {
-            suite.args(["--skip", "::sqlite::"]);
-        }
-        let outcome = if selection.mutants.is_empty() {
-            command::run(&mut suite)
-        } else {
-            // Failures are what is looked for; the table says which there were.
-            command::succeeds(&mut suite);
-            Ok(())
-        };
-        self.databases.discard(&databases, &selection.backends);
-        let text = std::fs::read_to_string(&report).unwrap_or_default();
-        let table = Table::read(&text, &selection.backends)?;
-        let missing = table.missing(&selection.rows);
-        ensure!(!table.is_empty(), "no test ran at all");
-        ensure!(missing.is_empty(), "no test ran for {missing}");
-        Ok((table, outcome))
     }
 }
 

@@ -4,6 +4,7 @@
 //! how to mend it; the tests of each show it a planted violation.
 
 mod documents;
+mod faults;
 mod invariants;
 mod licences;
 mod manifests;
@@ -40,6 +41,7 @@ const RULES: &[Rule] = &[
     invariants::no_other_is_named,
     races::each_row_has_its_test,
     races::each_test_shows_a_row,
+    faults::each_is_run_suffered_and_told,
 ];
 
 /// Prints every complaint, and fails if there is one.

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 
 use super::history::{self, Run};
 use super::{BACKENDS, Bench, GALERA, SERVERS};
@@ -18,7 +18,7 @@ const SECONDS: u64 = 18;
 const SECONDS_OF_NODES: u64 = 45;
 
 /// What goes wrong, and where that means anything.
-const FAULTS: [(&str, &[&str]); 13] = [
+const FAULTS: [(&str, &[&str]); 14] = [
     ("server-killed", &BACKENDS),
     ("server-dies-at-points", &BACKENDS),
     ("server-frozen", &BACKENDS),
@@ -28,6 +28,7 @@ const FAULTS: [(&str, &[&str]); 13] = [
     ("primary-failed-over", &["postgres"]),
     ("primary-frozen", &["postgres"]),
     ("primary-left-behind", &["postgres"]),
+    ("standby-killed", &["postgres"]),
     ("disk-full", &["sqlite"]),
     ("clocks-apart", &BACKENDS),
     ("node-killed", &[GALERA]),
@@ -46,7 +47,7 @@ const SWITCHES: [(&str, &str, &[&str]); 2] = [
 
 /// Whether a fault befalls a primary that has a standby.
 pub(super) fn takes_a_pair(fault: &str) -> bool {
-    fault.starts_with("primary-")
+    fault.starts_with("primary-") || fault.starts_with("standby-")
 }
 
 /// Lets each fault happen on each backend that takes part, and fails if any of it is not borne.
@@ -99,8 +100,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
                 seed,
                 ..Run::default()
             };
-            let run = history::play(bench, &program, run, seconds);
-            runs.push(run.with_context(|| format!("{fault} on {backend}"))?);
+            runs.push(history::play(bench, &program, run, seconds));
         }
     }
     print!("{}", table(&runs));
@@ -128,7 +128,7 @@ fn without_rules(
             seed,
             ..Run::default()
         };
-        let run = history::play(bench, program, run, seconds)?;
+        let run = history::play(bench, program, run, seconds);
         if run.found().is_disjoint(&found.iter().copied().collect()) {
             survivors.push(mutant);
         }
@@ -142,27 +142,73 @@ fn without_rules(
 
 fn table(runs: &[Run]) -> String {
     let head = format!(
-        "\n{:<22}{:<10}{:>11}{:>9}{:>9}{:>9}{:>9}{:>14}{:>12}\n",
-        "fault", "backend", "operations", "ok", "refused", "503", "unknown", "serves after", "at most"
+        "\n{:<22}{:<10}{:>11}{:>9}{:>9}{:>9}{:>9}{:>11}{:>14}{:>12}\n",
+        "fault",
+        "backend",
+        "operations",
+        "ok",
+        "refused",
+        "503",
+        "unknown",
+        "slowest",
+        "serves after",
+        "at most"
     );
     std::iter::once(head).chain(runs.iter().map(line)).collect()
 }
 
 fn line(run: &Run) -> String {
-    let count = |name: &str| run.result[name].as_u64().unwrap_or_default();
-    let not_now = run.result["answers"]["503"].as_u64().unwrap_or_default();
+    let not_now = run.result("answers")["503"].as_u64().unwrap_or_default();
+    // Who never served again did not do so after no time.
+    let served = run.result("recovered_ms").as_u64();
+    let served = served.map_or("never".to_owned(), |ms| format!("{ms} ms"));
     let found: Vec<&str> = run.found().into_iter().collect();
     let line = format!(
-        "{:<22}{:<10}{:>11}{:>9}{:>9}{not_now:>9}{:>9}{:>11} ms{:>9} ms  {}",
+        "{:<22}{:<10}{:>11}{:>9}{:>9}{not_now:>9}{:>9}{:>8} ms{served:>14}{:>9} ms  {}",
         run.fault,
         run.backend,
-        count("operations"),
-        count("succeeded"),
-        count("refused"),
-        count("unknown"),
-        count("recovered_ms"),
-        count("recovered_ms_max"),
+        run.count("operations"),
+        run.count("succeeded"),
+        run.count("refused"),
+        run.count("unknown"),
+        run.count("slowest_ms"),
+        run.count("recovered_ms_max"),
         found.join(" ")
     );
     format!("{}\n", line.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_run_that_was_not_played_is_a_failed_line_among_the_others() {
+        let result = json!({"operations": 7, "failed": 0, "recovered_ms": 12, "recovered_ms_max": 5_000});
+        let run = |fault: &'static str, result: Option<serde_json::Value>| Run {
+            backend: "postgres",
+            fault,
+            result,
+            ..Run::default()
+        };
+        let runs = [run("server-killed", None), run("disk-full", Some(result))];
+        assert!(!runs[0].holds() && runs[1].holds());
+        let text = table(&runs);
+        let lines: Vec<&str> = text.trim_start().lines().collect();
+        assert!(
+            lines[1].contains("never") && lines[1].ends_with("not-played"),
+            "{text}"
+        );
+        assert!(
+            lines[2].contains(" 12 ms") && lines[2].ends_with("5000 ms"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_fault_of_a_standby_takes_one() {
+        assert!(takes_a_pair("primary-frozen") && takes_a_pair("standby-killed"));
+        assert!(!takes_a_pair("database-killed"));
+    }
 }

@@ -60,8 +60,11 @@ const SWITCHES: [(&str, &[&str], &[&str]); 7] = [
     ),
 ];
 
+/// What a run is called that was not played to its end.
+const NOT_PLAYED: &str = "not-played";
+
 /// One run of the program.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Run {
     pub(super) backend: &'static str,
     /// What the servers leave out, if anything.
@@ -69,7 +72,8 @@ pub(super) struct Run {
     /// What goes wrong, if anything.
     pub(super) fault: &'static str,
     pub(super) seed: u64,
-    pub(super) result: Value,
+    /// None if it could not be played to its end.
+    pub(super) result: Option<Value>,
 }
 
 /// Plays on each backend that takes part, and fails if anything was found, or, without a rule, if nothing was.
@@ -88,7 +92,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
             seed,
             ..Run::default()
         };
-        runs.push(play(bench, &program, run, seconds)?);
+        runs.push(play(bench, &program, run, seconds));
     }
     print!("{}", table(&runs));
     let failed: Vec<String> = runs.iter().filter(|run| !run.holds()).map(Run::name).collect();
@@ -116,7 +120,7 @@ fn without_rules(bench: &Bench<'_>, program: &Path, seed: u64) -> Result<()> {
                     seed: seed + attempt,
                     ..Run::default()
                 };
-                let run = play(bench, program, run, seconds)?;
+                let run = play(bench, program, run, seconds);
                 is_caught = run.found().iter().any(|found| rules.contains(found));
                 runs.push(run);
                 if is_caught {
@@ -148,8 +152,16 @@ pub(super) fn seed(bench: &Bench<'_>) -> u64 {
     bench.plan.seed.unwrap_or_else(random)
 }
 
-/// Plays one run on a database of its own, and fills in its result.
-pub(super) fn play(bench: &Bench<'_>, program: &Path, mut run: Run, seconds: u64) -> Result<Run> {
+/// Plays one run on a database of its own, and fills in its result. Of one that could not be played it is said why, and the others
+/// go on.
+pub(super) fn play(bench: &Bench<'_>, program: &Path, run: Run, seconds: u64) -> Run {
+    let result = played(bench, program, &run, seconds)
+        .inspect_err(|error| println!("{} could not be played: {error:#}", run.name()))
+        .ok();
+    Run { result, ..run }
+}
+
+fn played(bench: &Bench<'_>, program: &Path, run: &Run, seconds: u64) -> Result<Value> {
     let (backend, mutant) = (run.backend, run.mutant);
     let name = run.name().replace(' ', "-");
     let history = bench
@@ -217,13 +229,8 @@ pub(super) fn play(bench: &Bench<'_>, program: &Path, mut run: Run, seconds: u64
     if mutant.is_empty() || !is_played {
         print!("{}", String::from_utf8_lossy(&output.stderr));
     }
-    ensure!(
-        is_played,
-        "{name} could not be played to its end ({})",
-        output.status
-    );
-    run.result = serde_json::from_slice(&output.stdout).context("the random clients printed no result")?;
-    Ok(run)
+    ensure!(is_played, "the random clients have ended with {}", output.status);
+    serde_json::from_slice(&output.stdout).context("the random clients printed no result")
 }
 
 impl Run {
@@ -233,9 +240,19 @@ impl Run {
         words.join(" ")
     }
 
+    /// Something of its result; null if it has none.
+    pub(super) fn result(&self, name: &str) -> &Value {
+        self.result.as_ref().map_or(&Value::Null, |result| &result[name])
+    }
+
+    /// A number of its result; none is 0.
+    pub(super) fn count(&self, name: &str) -> u64 {
+        self.result(name).as_u64().unwrap_or_default()
+    }
+
     /// Each rule that was broken, as often as it was.
     fn rules(&self) -> Vec<&str> {
-        let rules = self.result["rules"].as_array().into_iter().flatten();
+        let rules = self.result("rules").as_array().into_iter().flatten();
         rules.filter_map(Value::as_str).collect()
     }
 
@@ -245,10 +262,13 @@ impl Run {
 
     /// Everything that is not as it should be, each once.
     pub(super) fn found(&self) -> BTreeSet<&str> {
-        let audit = (!self.result["audit"].is_null()).then_some(AUDIT);
-        let failed = (self.result["failed"] != 0).then_some("5xx");
-        let late = (self.result["late"] == true).then_some("late");
-        let amiss = self.result["amiss"].as_array().into_iter().flatten();
+        if self.result.is_none() {
+            return BTreeSet::from([NOT_PLAYED]);
+        }
+        let audit = (!self.result("audit").is_null()).then_some(AUDIT);
+        let failed = (*self.result("failed") != 0).then_some("5xx");
+        let late = (*self.result("late") == true).then_some("late");
+        let amiss = self.result("amiss").as_array().into_iter().flatten();
         self.rules()
             .into_iter()
             .chain(amiss.filter_map(Value::as_str))
@@ -260,7 +280,7 @@ impl Run {
 
     fn line(&self) -> String {
         let counts = ["operations", "succeeded", "refused", "unknown", "entities"];
-        let counts = counts.map(|name| format!("{:>11}", self.result[name].as_u64().unwrap_or_default()));
+        let counts = counts.map(|name| format!("{:>11}", self.count(name)));
         let found: Vec<&str> = self.found().into_iter().collect();
         let line = format!(
             "{:<10}{:>10}{}{:>11}  {:<31}{}",
@@ -299,7 +319,7 @@ mod tests {
             mutant: "",
             fault: "",
             seed: 7,
-            result: json!({"operations": 12, "rules": rules, "audit": audit, "failed": failed}),
+            result: Some(json!({"operations": 12, "rules": rules, "audit": audit, "failed": failed})),
         };
         let good = run(json!([]), Value::Null, 0);
         assert!(good.holds());
@@ -309,12 +329,19 @@ mod tests {
             run(json!([]), Value::Null, 1),
         ];
         assert!(bad.iter().all(|run| !run.holds()));
-        let runs: Vec<Run> = bad.into_iter().chain([good]).collect();
+        let not_played = Run {
+            result: None,
+            ..good.clone()
+        };
+        assert!(!not_played.holds());
+        let runs: Vec<Run> = bad.into_iter().chain([good, not_played]).collect();
         let text = table(&runs);
         assert!(
-            text.contains("H-LOST\n") && text.contains("audit\n") && text.contains("5xx\n"),
+            ["H-LOST", "audit", "5xx", NOT_PLAYED]
+                .iter()
+                .all(|found| text.contains(&format!("{found}\n"))),
             "{text}"
         );
-        assert_eq!(text.lines().count(), 6);
+        assert_eq!(text.lines().count(), 7);
     }
 }

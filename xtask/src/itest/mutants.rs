@@ -9,7 +9,9 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail, ensure};
 
-use super::{BACKENDS, Bench, GALERA, SERVERS, Selection};
+use super::races::Selection;
+use super::table::Table;
+use super::{BACKENDS, Bench, GALERA, SERVERS};
 
 /// One rule, or two that stand in for each other.
 struct Switch {
@@ -273,15 +275,23 @@ fn tried(
             );
         }
     }
-    let caught = backends.iter().map(|backend| {
-        let failed = table
-            .endings
-            .iter()
-            .filter(|ending| ending.backend == *backend && !ending.passed);
-        let rows: BTreeSet<&str> = failed.map(|ending| ending.row.as_str()).collect();
-        (*backend, rows.into_iter().collect::<Vec<_>>().join(" "))
-    });
-    Ok(caught.collect())
+    backends
+        .iter()
+        .map(|backend| Ok((*backend, failed(&table, backend)?)))
+        .collect()
+}
+
+/// The rows that failed on a backend. Where none ran, none has passed either.
+fn failed(table: &Table, backend: &str) -> Result<String> {
+    let mut ended = table
+        .endings
+        .iter()
+        .filter(|ending| ending.backend == backend)
+        .peekable();
+    ensure!(ended.peek().is_some(), "no row ran on {backend}");
+    let failed = ended.filter(|ending| !ending.passed);
+    let rows: BTreeSet<&str> = failed.map(|ending| ending.row.as_str()).collect();
+    Ok(rows.into_iter().collect::<Vec<_>>().join(" "))
 }
 
 fn names(switch: &Switch, wanted: &str) -> bool {
@@ -311,6 +321,17 @@ mod tests {
         assert_eq!(verdict(Caught::Yes, "", 3), "SURVIVED 3 attempts");
         assert!(verdict(Caught::No, "", 1).starts_with("no row fails"));
         assert!(verdict(Caught::No, "one", 1).starts_with("FAILED in one"));
+    }
+
+    #[test]
+    fn a_backend_on_which_nothing_ran_has_not_passed() {
+        let line = |row: &str, passed: bool| {
+            format!("{{\"row\":\"{row}\",\"backend\":\"sqlite\",\"order\":\"1 is A\",\"passed\":{passed}}}\n")
+        };
+        let report = [line("R-IDEM-1", true), line("R-IDEM-2", false)].concat();
+        let table = Table::read(&report, &["sqlite", "mysql"]).unwrap();
+        assert_eq!(failed(&table, "sqlite").unwrap(), "R-IDEM-2");
+        assert!(failed(&table, "mysql").is_err());
     }
 
     #[test]

@@ -18,6 +18,28 @@ pub(super) struct Ending {
     seconds: f64,
 }
 
+/// One row on one backend.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) row: String,
+    pub(super) backend: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.row, self.backend)
+    }
+}
+
+impl Ending {
+    fn place(&self) -> Place {
+        Place {
+            row: self.row.clone(),
+            backend: self.backend.clone(),
+        }
+    }
+}
+
 /// Every case that ran.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
@@ -35,14 +57,10 @@ impl Table {
         })
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.endings.is_empty()
-    }
-
-    /// Those of the rows asked for that nothing ran for.
-    pub(super) fn missing(&self, rows: &[String]) -> String {
-        let ran = |row: &&String| !self.endings.iter().any(|ending| ending.row == **row);
-        let missing: Vec<&str> = rows.iter().filter(ran).map(String::as_str).collect();
+    /// Those of the places that no case has ended at.
+    pub(super) fn missing(&self, expected: &BTreeSet<Place>) -> String {
+        let ended: BTreeSet<Place> = self.endings.iter().map(Ending::place).collect();
+        let missing: Vec<String> = expected.difference(&ended).map(Place::to_string).collect();
         missing.join(", ")
     }
 
@@ -141,9 +159,18 @@ mod tests {
         );
         assert_eq!(lines[3], "3 cases, 1 failed");
         assert!(table.endings.iter().all(|ending| ending.not_begun.is_none()));
+        let place = |row: &str, backend: &str| Place {
+            row: row.to_owned(),
+            backend: backend.to_owned(),
+        };
+        let expected = [
+            place("R-DROP-2", "sqlite"),
+            place("R-DROP-2", "mysql"),
+            place("R-DROP-3", "sqlite"),
+        ];
         assert_eq!(
-            table.missing(&["R-DROP-3".to_owned(), "R-DROP-2".to_owned()]),
-            "R-DROP-3"
+            table.missing(&BTreeSet::from(expected)),
+            "R-DROP-2 on mysql, R-DROP-3 on sqlite"
         );
     }
 }
