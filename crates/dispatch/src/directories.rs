@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use treeline_connectors::{FileStat, Locations, Made, Removed, Stat};
 use treeline_core::{EntityId, Error, Result};
 use treeline_storage::{Removal, Store, Task, TaskFilter, TaskKind};
-pub(crate) use waits::give_up_after;
+pub(crate) use waits::{POLL, give_up_after};
 use waits::{left_behind, rest, still_to_be_removed};
 
 /// Tasks that a request claims at once.
@@ -170,16 +170,31 @@ impl Directories {
         Ok(())
     }
 
-    /// Does removals at or around a location on the tracker, where they go on if there is no time to wait for them.
+    /// Makes those directories of a fileset that are to be made and that nobody makes. Others make the rest.
+    pub(crate) async fn make_left(&self, created: EntityId, deadline: Instant) -> Result<()> {
+        match self.run_until(TaskFilter::CausedBy(created), deadline).await? {
+            Some(Ran::Failed(_, error)) => Err(error),
+            Some(Ran::Nothing | Ran::Done) | None => Ok(()),
+        }
+    }
+
+    /// Does removals at or around a location.
     async fn run_around(&self, location: &str, deadline: Instant) -> Result<Ran> {
-        let (directories, filter) = (self.clone(), TaskFilter::RemovalsAround(location.to_owned()));
+        let removals = TaskFilter::RemovalsAround(location.to_owned());
+        let ran = self.run_until(removals, deadline).await?;
+        ran.ok_or_else(|| left_behind(location, "still being removed"))
+    }
+
+    /// Does a batch on the tracker, where it goes on if there is no time to wait for it. `None`: there was not.
+    async fn run_until(&self, filter: TaskFilter, deadline: Instant) -> Result<Option<Ran>> {
+        let directories = self.clone();
         let running = self
             .tracker
             .spawn(async move { directories.run_some(filter).await });
         match timeout_at(deadline, running).await {
-            Ok(Ok(ran)) => Ok(ran),
+            Ok(Ok(ran)) => Ok(Some(ran)),
             Ok(Err(panic)) => Err(Error::internal(panic.to_string())),
-            Err(_) => Err(left_behind(location, "still being removed")),
+            Err(_) => Ok(None),
         }
     }
 

@@ -18,6 +18,7 @@ mod idempotency;
 mod link;
 mod read;
 mod tasks;
+mod undo;
 
 mod check;
 mod dump;
@@ -59,4 +60,5 @@ pub use resolve::{Level, Resolved};
 pub use side::NewLocation;
 pub use store::Store;
 pub use tasks::{Removal, Task, TaskFilter, TaskKind};
+pub use undo::{KeptCreate, Undone};
 pub use writes::CreatedWithLocations;

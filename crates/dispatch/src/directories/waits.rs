@@ -6,8 +6,8 @@ use tokio::time::Instant;
 use treeline_connectors::contains;
 use treeline_core::{Error, Result};
 
-/// How often a create looks whether somebody else's removal is done.
-const POLL: Duration = Duration::from_millis(20);
+/// How often a create looks whether somebody else's removal is done, or, under a key, somebody else's directories.
+pub(crate) const POLL: Duration = Duration::from_millis(20);
 
 /// What a create has waited for in vain.
 pub(super) fn left_behind(location: &str, state: &str) -> Error {

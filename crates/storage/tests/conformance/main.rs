@@ -23,6 +23,7 @@ mod plans;
 mod pooler;
 mod proxy;
 mod task;
+mod undo;
 mod update;
 
 use libtest_mimic::{Arguments, Trial};
@@ -37,6 +38,7 @@ fn main() {
         drop::TESTS,
         model::TESTS,
         task::TESTS,
+        undo::TESTS,
     ];
     let trials = harness::backends()
         .into_iter()
