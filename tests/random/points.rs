@@ -15,7 +15,8 @@ use crate::fault::Fault;
 use crate::fleet::{Addresses, Fleet};
 use crate::log::Log;
 
-/// Every point that ordinary requests come to. Few ever meet a removal that is somebody else's (`purge.waits`).
+/// Every point that ordinary requests come to. Few ever meet a removal that is somebody else's
+/// (`purge.waits`), and none a directory that cannot be made (`undo.begun`) or one that a repeat waits for (`create.waits`).
 const POINTS: [&str; 23] = [
     "create.resolved",
     "create.parent_locked",

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use treeline_core::Kind;
 
 use crate::holds::{BY_A, BY_B};
-use crate::race::{A, B, Meanwhile, Race};
+use crate::race::{A, B, Held, Meanwhile, Race};
 use crate::rows::{CREATED, rows};
 
 rows! {
@@ -67,15 +67,21 @@ async fn r_create_3_a_creator_that_dies_before_its_commit_leaves_no_trace(race: 
 async fn r_create_4_a_creator_that_dies_after_its_commit_has_created(race: &mut Race) -> Result<()> {
     let x = race.place("x").await?;
     let create = x.create().keyed(&race.name("key"));
-    let a = race.hold(A, &create, "create.committed").await?;
+    // The directory of a fileset is the dead server's to make, until its claim has run out.
+    let mut doomed = race.start(A, &["--task-lease-ms", "2000"]).await?;
+    let a = Held::at(&doomed, A, &create, "create.committed").await?;
     let loaded = race.done(B, &x.load()).await?;
-    race.kill(A).await?;
+    doomed.server.kill().await?;
     a.ends_cut().await?;
     race.tell(B, &x.create()).await?.refused(409, 1004)?;
     let repeated = race.done(B, &create).await?.tag()?;
     ensure!(
         repeated == loaded.tag()?,
         "the repeat under the same key was answered {repeated}"
+    );
+    ensure!(
+        x.kind != Kind::Fileset || x.directory().is_dir(),
+        "the repeat was answered without the directory"
     );
     let facts = race.facts().await?;
     facts.is_the_only_one(&x, BY_A)?;

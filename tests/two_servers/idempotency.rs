@@ -2,11 +2,14 @@
 //! ask as one.
 
 use anyhow::{Result, ensure};
+use treeline_core::Kind;
 use treeline_tests::eventually;
 
 use crate::holds::BY_A;
 use crate::race::{A, B, Race, dropped};
 use crate::rows::{CREATED, rows};
+
+const FILESETS: &[Kind] = &[Kind::Fileset];
 
 rows! {
     r_idem_1_a_repeat_waits_for_the_first_and_has_its_answer of CREATED,
@@ -15,6 +18,8 @@ rows! {
     r_idem_4_a_repeated_drop_leaves_the_successor_alone of CREATED,
     r_idem_5_a_key_goes_with_its_transaction of CREATED,
     r_idem_6_an_update_whose_answer_was_lost_is_not_done_twice of CREATED,
+    r_idem_7_a_repeat_waits_for_the_directory_of_the_first of FILESETS,
+    r_idem_8_a_create_that_is_undone_is_done_anew_by_its_repeat of FILESETS,
 }
 
 async fn r_idem_1_a_repeat_waits_for_the_first_and_has_its_answer(race: &mut Race) -> Result<()> {
@@ -91,4 +96,38 @@ async fn r_idem_6_an_update_whose_answer_was_lost_is_not_done_twice(race: &mut R
     let facts = race.facts().await?;
     facts.has(&x, &[("p", Some("2"))])?;
     facts.has_version(&x, 3)
+}
+
+/// The first has committed, and may fail to make its directory yet.
+async fn r_idem_7_a_repeat_waits_for_the_directory_of_the_first(race: &mut Race) -> Result<()> {
+    let x = race.place("x").await?;
+    let create = x.create().keyed(&race.name("key"));
+    let a = race.hold(A, &create, "create.committed").await?;
+    let b = race.hold(B, &create, "create.waits").await?;
+    ensure!(!x.directory().exists(), "the directory is not B's to make");
+    let first = a.goes_on().await?.ok()?.tag()?;
+    let second = b.goes_on().await?.ok()?.tag()?;
+    ensure!(first == second, "{first} and {second} were answered");
+    ensure!(x.directory().is_dir(), "there is no directory");
+    race.facts().await?.is_the_only_one(&x, BY_A)
+}
+
+/// What is in the way of A's directory is gone when B does the request anew.
+async fn r_idem_8_a_create_that_is_undone_is_done_anew_by_its_repeat(race: &mut Race) -> Result<()> {
+    let x = race.place("x").await?;
+    let create = x.create().keyed(&race.name("key"));
+    let mut a = race.hold(A, &create, "create.committed").await?;
+    std::fs::write(x.directory(), "in the way")?;
+    a.goes_on_to("undo.begun").await?;
+    let b = race.hold(B, &create, "create.waits").await?;
+    std::fs::remove_file(x.directory())?;
+    a.goes_on().await?.refused(400, 1001)?;
+    let anew = b.goes_on().await?.ok()?;
+    ensure!(x.directory().is_dir(), "there is no directory");
+    let facts = race.facts().await?;
+    facts.is_as_answered(&x, &anew)?;
+    let rows = facts.all(&x);
+    ensure!(rows.len() == 2, "two were created: {rows:?}");
+    facts.feed_says(rows[0], &["create", "drop"])?;
+    facts.feed_says(rows[1], &["create"])
 }

@@ -181,7 +181,7 @@ fn cluster(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
     }
 }
 
-/// Seven faults, each where it is felt most, and one that shows a missing rule. The others take `cargo xtask itest --faults`.
+/// Eight faults, each where it is felt most, and one that shows a missing rule. The others take `cargo xtask itest --faults`.
 fn faults(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
     const FAULTS: [(&str, &[&str]); 5] = [
         ("mariadb", &["--fault", "server-dies-at-points"]),
@@ -194,6 +194,8 @@ fn faults(workspace: &Workspace, backends: &[&'static str]) -> Result<()> {
                 "database-killed",
                 "--fault",
                 "primary-failed-over",
+                "--fault",
+                "standby-killed",
             ],
         ),
         ("postgres", &["--faults", "--switch", "m-standby-probe"]),

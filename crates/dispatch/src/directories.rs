@@ -7,6 +7,7 @@
 //! where whoever asked for it leaves it at its own.
 
 mod places;
+mod waits;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +16,11 @@ use places::Places;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
-use treeline_connectors::{FileStat, Locations, Made, Removed, Stat, contains};
+use treeline_connectors::{FileStat, Locations, Made, Removed, Stat};
 use treeline_core::{EntityId, Error, Result};
 use treeline_storage::{Removal, Store, Task, TaskFilter, TaskKind};
+pub(crate) use waits::{POLL, give_up_after};
+use waits::{left_behind, rest, still_to_be_removed};
 
 /// Tasks that a request claims at once.
 const BATCH: u16 = 64;
@@ -28,9 +31,6 @@ const HANDS: u16 = 16;
 /// A failed task waits twice as long each time, from one second to an hour.
 const RETRY_WAIT_MIN: Duration = Duration::from_secs(1);
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(60 * 60);
-
-/// How often a create looks whether somebody else's removal is done.
-const POLL: Duration = Duration::from_millis(20);
 
 /// What came of a batch.
 #[derive(Debug)]
@@ -170,16 +170,31 @@ impl Directories {
         Ok(())
     }
 
-    /// Does removals at or around a location on the tracker, where they go on if there is no time to wait for them.
+    /// Makes those directories of a fileset that are to be made and that nobody makes. Others make the rest.
+    pub(crate) async fn make_left(&self, created: EntityId, deadline: Instant) -> Result<()> {
+        match self.run_until(TaskFilter::CausedBy(created), deadline).await? {
+            Some(Ran::Failed(_, error)) => Err(error),
+            Some(Ran::Nothing | Ran::Done) | None => Ok(()),
+        }
+    }
+
+    /// Does removals at or around a location.
     async fn run_around(&self, location: &str, deadline: Instant) -> Result<Ran> {
-        let (directories, filter) = (self.clone(), TaskFilter::RemovalsAround(location.to_owned()));
+        let removals = TaskFilter::RemovalsAround(location.to_owned());
+        let ran = self.run_until(removals, deadline).await?;
+        ran.ok_or_else(|| left_behind(location, "still being removed"))
+    }
+
+    /// Does a batch on the tracker, where it goes on if there is no time to wait for it. `None`: there was not.
+    async fn run_until(&self, filter: TaskFilter, deadline: Instant) -> Result<Option<Ran>> {
+        let directories = self.clone();
         let running = self
             .tracker
             .spawn(async move { directories.run_some(filter).await });
         match timeout_at(deadline, running).await {
-            Ok(Ok(ran)) => Ok(ran),
+            Ok(Ok(ran)) => Ok(Some(ran)),
             Ok(Err(panic)) => Err(Error::internal(panic.to_string())),
-            Err(_) => Err(left_behind(location, "still being removed")),
+            Err(_) => Ok(None),
         }
     }
 
@@ -332,55 +347,13 @@ impl Directories {
     }
 }
 
-/// What a create has waited for in vain.
-fn left_behind(location: &str, state: &str) -> Error {
-    Error::Unavailable {
-        reason: format!("what a dropped fileset has left at or around `{location}` is {state}"),
-    }
-}
-
-/// Why a removal has failed, as a client at this location may know it. What lies below is somebody else's, and only the
-/// log names it.
-fn still_to_be_removed(location: &str, failed_at: &str, error: &Error) -> Error {
-    let reason = match error {
-        _ if !contains(failed_at, location) => "the server's log says more",
-        Error::Invalid { reason, .. } | Error::Unavailable { reason } => reason,
-        _ => &error.to_string(),
-    };
-    left_behind(location, &format!("still to be removed: {reason}"))
-}
-
-/// Ends the wait of a create past its time.
-pub(crate) fn give_up_after(deadline: Instant) -> Result<()> {
-    if Instant::now() < deadline {
-        return Ok(());
-    }
-    Err(Error::Contended {
-        operation: "create".to_owned(),
-    })
-}
-
-/// Somebody else removes a tree that a create at this location waits for.
-async fn rest(location: &str) -> Result<()> {
-    #[cfg(feature = "test-hooks")]
-    treeline_storage::hooks::reach("purge.waits", name_of(location)).await?;
-    let _ = location;
-    tokio::time::sleep(POLL).await;
-    Ok(())
-}
-
 /// The sync points of directory work are armed by the directory's own name, and stand in removals only.
 #[cfg(feature = "test-hooks")]
 async fn hold(point: &str, task: &Task) -> Result<()> {
     match task.kind {
-        TaskKind::RemoveTree => treeline_storage::hooks::reach(point, name_of(&task.location)).await,
+        TaskKind::RemoveTree => treeline_storage::hooks::reach(point, waits::name_of(&task.location)).await,
         TaskKind::MakeDirectory | TaskKind::RemoveEmptyDirectory => Ok(()),
     }
-}
-
-#[cfg(feature = "test-hooks")]
-fn name_of(location: &str) -> &str {
-    location.rsplit('/').next().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use tokio::time::{Duration, Instant};
 use treeline_connectors::{FileStat, Stat};
 use treeline_core::kinds::{Catalog, Fileset, FilesetType, Schema};
 use treeline_core::{Entity, Error, Kind, NewEntity, Path, Properties, Result};
-use treeline_storage::{CreatedWithLocations, NewLocation, Task, WriteContext};
+use treeline_storage::{CreatedWithLocations, KeptCreate, NewLocation, Task, Undone, WriteContext};
 
-use crate::directories::give_up_after;
+use crate::directories::{POLL, give_up_after};
 use crate::dispatcher::{Dispatcher, require_managed};
 use crate::{guard, locations};
 
@@ -30,6 +30,14 @@ pub struct NewFileset {
     pub properties: Properties,
 }
 
+/// When a create that was asked for was carried out.
+enum Created {
+    /// By this request; its directories are there.
+    Now(Entity<Fileset>),
+    /// By the same request under its key, which may be making the directories yet.
+    Before(Entity<Fileset>),
+}
+
 impl Dispatcher {
     /// Creates a fileset and its directories.
     ///
@@ -39,25 +47,44 @@ impl Dispatcher {
     /// 4. A removal that was claimed before the commit, and so did not see the fileset, is waited for.
     /// 5. The directories are made and their tasks settled; if one cannot be made, the row is dropped again.
     ///
+    /// A repeat under a key that comes between 3 and 5 waits for their end (INV-17).
+    ///
     /// # Errors
-    /// As [`Dispatcher::create`]; [`Error::Invalid`] for a location that is refused or missing.
+    /// As [`Dispatcher::create`]; [`Error::Invalid`] for a location that is refused or missing; [`Error::Contended`] for a
+    /// repeat whose directories somebody else makes for too long.
     pub async fn create_fileset(
         &self,
         context: &WriteContext,
         path: &Path,
         new: NewFileset,
     ) -> Result<Entity<Fileset>> {
-        let recall = || self.store.recall_entity(context);
-        self.once(context, recall, self.create_fileset_now(context, path, new))
-            .await
+        let deadline = Instant::now() + Duration::from_millis(self.settings.directory_wait_ms);
+        loop {
+            let recall = || self.recall_fileset(context);
+            let create = self.create_fileset_now(context, path, &new, deadline);
+            match self.once(context, recall, create).await? {
+                Created::Now(entity) => return Ok(entity),
+                Created::Before(entity) if self.stands(context, &entity, deadline).await? => {
+                    return Ok(entity);
+                }
+                // It was undone, and is done anew.
+                Created::Before(_) => give_up_after(deadline)?,
+            }
+        }
+    }
+
+    async fn recall_fileset(&self, context: &WriteContext) -> Result<Option<Created>> {
+        let kept = self.store.recall_entity(context).await?;
+        Ok(kept.map(Created::Before))
     }
 
     async fn create_fileset_now(
         &self,
         context: &WriteContext,
         path: &Path,
-        new: NewFileset,
-    ) -> Result<Entity<Fileset>> {
+        new: &NewFileset,
+        deadline: Instant,
+    ) -> Result<Created> {
         let parent = self
             .store
             .resolve_with_payloads(&path.up_to(Kind::Schema))
@@ -66,18 +93,23 @@ impl Dispatcher {
         require_managed(parent.provider(), Kind::Fileset)?;
         let (catalog, schema): (Catalog, Schema) = (parent.payload()?, parent.payload()?);
         let names = locations::Names::of(path);
-        let (places, properties) = locations::resolve(&new, &catalog.properties, &schema.properties, &names)?;
+        let (places, properties) = locations::resolve(new, &catalog.properties, &schema.properties, &names)?;
         let payload = Fileset {
-            comment: new.comment,
+            comment: new.comment.clone(),
             fileset_type: new.fileset_type.unwrap_or(FilesetType::Managed),
             locations: places,
             properties,
         };
         guard::check_new(parent.provider(), path.name(), &payload)?;
         let left_alone = locations::files_are_left_alone(&catalog.properties);
-        let deadline = Instant::now() + Duration::from_millis(self.settings.directory_wait_ms);
+        let keyed = context.idempotency.is_some();
         loop {
-            let places = self.plan_locations(&payload, left_alone, deadline).await?;
+            let mut places = self.plan_locations(&payload, left_alone, deadline).await?;
+            // What is adopted is looked at again after the commit, and that may undo the create too. A repeat finds that out by
+            // a task.
+            places
+                .iter_mut()
+                .for_each(|place| place.make |= keyed && !left_alone);
             let new = NewEntity {
                 name: path.name().clone(),
                 payload: payload.clone(),
@@ -91,20 +123,59 @@ impl Dispatcher {
             drop(turn);
             match created? {
                 CreatedWithLocations::Blocked => give_up_after(deadline)?,
+                CreatedWithLocations::Kept(entity) => return Ok(Created::Before(entity)),
                 CreatedWithLocations::Done(entity, tasks) => {
-                    return match self
-                        .take_places(&entity.payload, tasks, left_alone, deadline)
-                        .await
-                    {
-                        Ok(()) => Ok(entity),
-                        Err(error) => {
-                            self.undo_create(context, path, &entity).await;
-                            Err(error)
-                        }
+                    let taken = self.take_places(&entity.payload, tasks.clone(), left_alone, deadline);
+                    let entity = match taken.await {
+                        Ok(()) => entity,
+                        // Under a key it stands, since it has no task: a repeat may have been answered.
+                        Err(error) if keyed && left_alone => return Err(error),
+                        Err(error) => self.undo_create(context, path, entity, tasks, error).await?,
                     };
+                    return Ok(Created::Now(entity));
                 }
             }
         }
+    }
+
+    /// Waits until a create that its key keeps cannot be undone any more. `false`: it was undone. What nobody makes any
+    /// longer is made here, as a sweep would.
+    async fn stands(
+        &self,
+        context: &WriteContext,
+        entity: &Entity<Fileset>,
+        deadline: Instant,
+    ) -> Result<bool> {
+        #[cfg(feature = "test-hooks")]
+        if treeline_storage::hooks::mutant("m-idempotency-wait") {
+            return Ok(true);
+        }
+        let mut failed = None;
+        loop {
+            let kept = self.store.kept_create(context, entity.id).await?;
+            match kept {
+                KeptCreate::Stands => return Ok(true),
+                KeptCreate::Undone => return Ok(false),
+                KeptCreate::Making | KeptCreate::Left => {}
+            }
+            give_up_after(deadline).map_err(|contended| failed.take().unwrap_or(contended))?;
+            if kept == KeptCreate::Left {
+                failed = self.make_left(entity, deadline).await.err();
+            }
+            #[cfg(feature = "test-hooks")]
+            treeline_storage::hooks::reach("create.waits", entity.name.as_str()).await?;
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Makes the directories that somebody else has left to be made, after steps 3 and 4 of a create.
+    async fn make_left(&self, entity: &Entity<Fileset>, deadline: Instant) -> Result<()> {
+        for location in entity.payload.locations.values() {
+            self.directories
+                .outlast_removals_around(location, deadline)
+                .await?;
+        }
+        self.directories.make_left(entity.id, deadline).await
     }
 
     /// Where a file of a fileset is. `rename` says that the client means to rename it, which needs a sub-path.
@@ -227,34 +298,30 @@ impl Dispatcher {
         self.directories.make(tasks).await
     }
 
-    /// A create whose directory cannot be made is no create. Its key is forgotten first, or a repeat would be told of
-    /// what is gone; then the row just written is dropped, and no other. If this process ends here, the sweep keeps
-    /// trying to make the directory instead.
-    async fn undo_create(&self, keyed: &WriteContext, path: &Path, entity: &Entity<Fileset>) {
-        if let Err(error) = self.store.forget_key(keyed).await {
-            tracing::warn!(%path, %error, "the key of a create that is undone could not be forgotten");
-        }
-        let resolved = match self.store.resolve(path).await {
-            Ok(resolved) if resolved.id() == entity.id => resolved,
-            // Dropped by somebody else; or called otherwise, and then it is theirs, and the sweep makes its directory.
-            Ok(_) | Err(Error::NotFound { .. }) => return,
-            Err(error) => {
-                tracing::warn!(%path, %error, "a fileset without its directory could not be looked for");
-                return;
-            }
+    /// A create whose directory cannot be made is no create: the row just written is dropped, and no other. Unless others
+    /// were faster ([`Undone`]): then its caller is told what its key keeps. If this process ends here, a repeat, or the
+    /// sweep, keeps trying to make the directory instead.
+    async fn undo_create(
+        &self,
+        context: &WriteContext,
+        path: &Path,
+        entity: Entity<Fileset>,
+        tasks: Vec<Task>,
+        refused: Error,
+    ) -> Result<Entity<Fileset>> {
+        let undone = {
+            let _turn = self.turns.take(context, "undo", path, None).await;
+            self.store.undo_create(context, path, entity.id, tasks).await
         };
-        let context = WriteContext::new("treeline", "undo-create");
-        let rule = guard::drop_rule(Kind::Fileset, crate::DropMode::Plain);
-        let dropped = {
-            let _turn = self.turns.take(&context, "drop", path, None).await;
-            self.store.drop(&context, resolved, rule).await
-        };
-        match dropped {
-            Ok(_) => self.directories.remove_caused_by(entity.id).await,
+        match undone {
+            Ok(Undone::Done) => self.directories.remove_caused_by(entity.id).await,
+            Ok(Undone::Settled | Undone::Dropped) => return Ok(entity),
+            Ok(Undone::Renamed) => {}
             Err(error) => {
                 tracing::warn!(%path, %error, "a fileset without its directory could not be dropped")
             }
         }
+        Err(refused)
     }
 }
 
@@ -269,3 +336,6 @@ fn checked_sub_path(sub_path: &str) -> Result<&str> {
     }
     Ok(sub_path)
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,6 +65,8 @@ pub(crate) struct Create {
 pub(crate) enum Created {
     /// It is there; these of its directories are to be made, and are claimed.
     Done(Record, Vec<Task>),
+    /// The same request under its key had created it before; its directories are that one's to make.
+    Kept(Record),
     /// A directory of a dropped fileset at one of the locations has not been removed yet; nothing was written.
     Blocked,
 }
@@ -149,7 +151,7 @@ impl Work for Create {
     fn proof(&self, output: &Created) -> Option<Proof> {
         match output {
             Created::Done(record, _) => Some(self.context.proof(record.id, record.version)),
-            Created::Blocked => None,
+            Created::Kept(_) | Created::Blocked => None,
         }
     }
 }

@@ -62,7 +62,7 @@ impl Work for CreateAt {
             claim: Claim::default(),
         };
         match create.run(transaction).await? {
-            Created::Done(record, _) => Ok(Some(record)),
+            Created::Done(record, _) | Created::Kept(record) => Ok(Some(record)),
             Created::Blocked => Err(Failure::Broken("blocked without a location".to_owned())),
         }
     }

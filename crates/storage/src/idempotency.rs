@@ -6,7 +6,9 @@
 //! 3. The outcome is the last statement of the same transaction: a key without an outcome is never seen by others.
 //!
 //! Whoever carries out requests asks the key before anything else, and once more where one is refused, which stands
-//! behind 1.
+//! behind 1. A create that keeps files is not done with its transaction: what its key means meanwhile is in `undo`.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use treeline_core::{Error, Version};
@@ -43,13 +45,13 @@ impl Outcome for Record {
 impl Outcome for Created {
     fn encode(&self) -> Result<Option<String>, Failure> {
         match self {
-            Created::Done(record, _) => record.encode(),
+            Created::Done(record, _) | Created::Kept(record) => record.encode(),
             Created::Blocked => Ok(None),
         }
     }
 
     fn decode(text: &str) -> Result<Created, Failure> {
-        <Record as Outcome>::decode(text).map(|record| Created::Done(record, Vec::new()))
+        <Record as Outcome>::decode(text).map(Created::Kept)
     }
 }
 
@@ -82,18 +84,24 @@ where
     sync_point!("idempotency.looked_up", idempotency.key.as_str());
     if mutant("m-idempotency-tx") {
         let output = backend.write(work).await?;
-        return backend
-            .write(Keyed::new(context, idempotency, Settled(output)))
-            .await;
+        let settled = Arc::new(Settled(output));
+        return backend.write(Keyed::new(context, idempotency, settled)).await;
     }
-    match backend.write(Keyed::new(context, idempotency, work)).await {
-        // Another request under the key was first. It has committed, or its insert would not have refused ours.
-        Err(Failure::Unique(Clash::Key)) => match recall(backend, context).await? {
-            Some(text) => W::Output::decode(&text),
-            // What it had done was undone since, and with it went its key.
-            None => Err(Failure::raced("the other request under this key was undone")),
-        },
-        settled => settled,
+    let (backend, work) = (backend.operation(), Arc::new(work));
+    loop {
+        let keyed = Keyed::new(context, idempotency, Arc::clone(&work));
+        match backend.write(keyed).await {
+            // Another request under the key was first. It has committed, or its insert would not have refused ours.
+            Err(Failure::Unique(Clash::Key)) => match recall(&backend, context).await? {
+                Some(text) => return W::Output::decode(&text),
+                // What it had done was undone since, and with it went its key, so it is done anew.
+                None if backend.is_out_of_time() => {
+                    return Err(Failure::raced("the other request under this key was undone"));
+                }
+                None => {}
+            },
+            settled => return settled,
+        }
     }
 }
 
@@ -127,11 +135,11 @@ pub(crate) async fn recall(backend: &Backend, context: &WriteContext) -> Result<
 struct Keyed<W> {
     principal: String,
     idempotency: Idempotency,
-    work: W,
+    work: Arc<W>,
 }
 
 impl<W> Keyed<W> {
-    fn new(context: &WriteContext, idempotency: &Idempotency, work: W) -> Keyed<W> {
+    fn new(context: &WriteContext, idempotency: &Idempotency, work: Arc<W>) -> Keyed<W> {
         Keyed {
             principal: context.principal.clone(),
             idempotency: idempotency.clone(),
@@ -217,10 +225,21 @@ impl<O: Clone + Send + Sync + 'static> Work for Settled<O> {
     }
 }
 
-/// Forgets one key: what it has done was undone, so a repeat is to do it anew.
+/// Forgets one key: what it has done is undone, so a repeat is to do it anew.
 pub(crate) struct ForgetKey {
-    pub(crate) principal: String,
-    pub(crate) key: String,
+    principal: String,
+    key: String,
+}
+
+impl ForgetKey {
+    /// The key of this context, if it has one.
+    pub(crate) fn of(context: &WriteContext) -> Option<ForgetKey> {
+        let idempotency = context.idempotency.as_ref()?;
+        Some(ForgetKey {
+            principal: context.principal.clone(),
+            key: idempotency.key.clone(),
+        })
+    }
 }
 
 #[async_trait]

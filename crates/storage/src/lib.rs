@@ -17,6 +17,7 @@ mod idempotency;
 mod link;
 mod read;
 mod tasks;
+mod undo;
 
 mod check;
 mod dump;
@@ -62,4 +63,5 @@ pub use resolve::{Level, Resolved};
 pub use side::NewLocation;
 pub use store::Store;
 pub use tasks::{Removal, Task, TaskFilter, TaskKind};
+pub use undo::{KeptCreate, Undone};
 pub use writes::CreatedWithLocations;

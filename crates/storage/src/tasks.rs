@@ -86,7 +86,7 @@ pub struct Task {
 pub enum TaskFilter {
     /// Those whose time has come, whoever left them.
     Due,
-    /// Those that the drop of this entity asked for.
+    /// Those that the create or the drop of this entity asked for.
     CausedBy(EntityId),
     /// Removals that a fileset at this location has to wait for: at it, above or below.
     RemovalsAround(String),
@@ -305,7 +305,7 @@ async fn judge(transaction: &mut Transaction<'_>, candidate: &Candidate) -> Resu
 }
 
 /// Ends a task. `false` if the claim had run out and somebody else has, or has had, the task.
-async fn settle(transaction: &mut Transaction<'_>, settled: &Task) -> Result<bool, Failure> {
+pub(crate) async fn settle(transaction: &mut Transaction<'_>, settled: &Task) -> Result<bool, Failure> {
     let values = [settled.id.into(), settled.holder.as_str().into()];
     Ok(transaction.run(&task::SETTLE_TASK, &values).await? == 1)
 }

@@ -10,7 +10,7 @@ use crate::create::{Create, Created, NewRow};
 use crate::create_at::CreateAt;
 use crate::drop::{Drop, DropRule};
 use crate::hooks::{self, sync_point};
-use crate::idempotency::{self, ForgetKey, Outcome};
+use crate::idempotency::{self, Outcome};
 use crate::link::Link;
 use crate::lock::Parent;
 use crate::record::{Record, decode_payload, encode_payload};
@@ -25,6 +25,9 @@ use crate::transaction::Work;
 pub enum CreatedWithLocations<P> {
     /// It is there. The tasks are claimed for the caller, who makes the directories and settles them.
     Done(Entity<P>, Vec<Task>),
+    /// The same request under its key had created it before, and makes its directories. Whether it stays is for
+    /// [`Store::kept_create`] to say.
+    Kept(Entity<P>),
     /// A dropped fileset's directory at or around one of the locations is still to be removed. Nothing was written;
     /// help with [`crate::TaskFilter::RemovalsAround`] and try again.
     Blocked,
@@ -71,19 +74,6 @@ impl Store {
             .map_err(|failure| failure.into_error("drop"))
     }
 
-    /// Forgets the idempotency key of this context, if it has one, because what it has done is about to be undone: a
-    /// repeat does it anew.
-    pub async fn forget_key(&self, context: &WriteContext) -> Result<()> {
-        let Some(idempotency) = &context.idempotency else {
-            return Ok(());
-        };
-        let forget = ForgetKey {
-            principal: context.principal.clone(),
-            key: idempotency.key.clone(),
-        };
-        self.write(forget).await
-    }
-
     /// Creates an entity under a resolved parent (none: the root) (P1).
     ///
     /// # Errors
@@ -99,7 +89,7 @@ impl Store {
             .create_with_locations(context, parent, new, Vec::new())
             .await?
         {
-            CreatedWithLocations::Done(entity, _) => Ok(entity),
+            CreatedWithLocations::Done(entity, _) | CreatedWithLocations::Kept(entity) => Ok(entity),
             CreatedWithLocations::Blocked => {
                 Err(Error::internal("a create without locations was blocked by one"))
             }
@@ -146,7 +136,8 @@ impl Store {
         created.map(Record::into_entity).transpose()
     }
 
-    /// Creates an entity that keeps files, with a claimed task for each directory that is to be made.
+    /// Creates an entity that keeps files, with a claimed task for each directory that is to be made. It is not done until
+    /// they are; where one cannot be made, [`Store::undo_create`] undoes it.
     ///
     /// # Errors
     /// As [`Store::create`].
@@ -178,6 +169,7 @@ impl Store {
         sync_point!("create.committed", name.as_str());
         match created {
             Created::Done(record, tasks) => Ok(CreatedWithLocations::Done(record.into_entity()?, tasks)),
+            Created::Kept(record) => Ok(CreatedWithLocations::Kept(record.into_entity()?)),
             Created::Blocked => Ok(CreatedWithLocations::Blocked),
         }
     }

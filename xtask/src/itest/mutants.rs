@@ -134,6 +134,8 @@ const SWITCHES: &[Switch] = &[
         &BACKENDS,
         "R-IDEM-1 R-IDEM-2",
     ),
+    switch("m-idempotency-wait", &BACKENDS, "R-IDEM-7 R-IDEM-8"),
+    switch("m-idempotency-undo", &BACKENDS, "R-IDEM-8"),
     switch("m-feed-tx", SERVERS, "R-CREATE-3 R-PARENT-6"),
     switch("m-blind-retry", SERVERS, "R-RETRY-1"),
     switch("m-tombstone-time", &BACKENDS, "R-DROP-2 R-CHURN-8"),

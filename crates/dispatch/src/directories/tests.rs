@@ -56,7 +56,7 @@ async fn created_at(store: &Store, schema: &Path, name: &str, location: &str) ->
         .await;
     match created.unwrap() {
         CreatedWithLocations::Done(_, tasks) => tasks,
-        CreatedWithLocations::Blocked => panic!("blocked"),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -11,7 +11,7 @@ statements! {
     FIND_DUE = "find_due_tasks", "
         SELECT id, kind, entity_id, cause_id, location, attempts FROM reconcile_tasks
         WHERE not_before <= {statement_ms} AND claimed_until < {statement_ms} ORDER BY not_before, id LIMIT ?";
-    /// Free tasks that one drop asked for.
+    /// Free tasks that one create or drop asked for.
     FIND_CAUSED = "find_caused_tasks", "
         SELECT id, kind, entity_id, cause_id, location, attempts FROM reconcile_tasks
         WHERE cause_id = ? AND claimed_until < {statement_ms} ORDER BY id LIMIT ?";
@@ -55,6 +55,11 @@ statements! {
     FORGET_MAKING = "forget_making", "
         DELETE FROM reconcile_tasks
         WHERE entity_id IN ({ids}) AND kind = 'make_directory' AND claimed_until < {now_ms}";
+    /// The directories that a fileset still lacks, whoever makes them.
+    FIND_MAKING_FOR = "find_making_for", "
+        SELECT id FROM reconcile_tasks WHERE entity_id = ? AND kind = 'make_directory' ORDER BY id";
+    /// Keeps whoever has claimed a task from ending it, if it is there still.
+    LOCK_TASK = "lock_task", "SELECT id FROM reconcile_tasks {by_id} WHERE id = ? {lock_drop}";
     /// Whether the entity that a task is for is live.
     TASK_ENTITY_LIVE = "task_entity_live", "SELECT id FROM entities WHERE id = ? AND tombstone = 0";
 }

@@ -14,12 +14,11 @@ tests! {
     a_repeated_update_gets_the_first_answer_whatever_others_wrote,
     a_repeated_drop_gets_the_first_answer_and_the_successor_lives,
     a_drop_that_found_nothing_is_remembered,
-    a_forgotten_key_does_its_request_anew,
     keys_of_two_principals_are_two_keys,
     keys_past_their_time_are_forgotten,
 }
 
-fn keyed(key: &str, fingerprint: &str) -> WriteContext {
+pub(crate) fn keyed(key: &str, fingerprint: &str) -> WriteContext {
     let idempotency = Idempotency {
         key: key.to_owned(),
         fingerprint: fingerprint.to_owned(),
@@ -170,16 +169,6 @@ async fn a_drop_that_found_nothing_is_remembered(bed: Bed) {
     assert_eq!(other.unwrap_err(), Error::KeyReused);
     // Without a key there is nothing to remember.
     assert!(!bed.store.settle_empty_drop(&context()).await.unwrap());
-}
-
-async fn a_forgotten_key_does_its_request_anew(bed: Bed) {
-    let key = keyed("k", "create ml");
-    bed.store.create(&key, None, metalake("ml")).await.unwrap();
-    bed.store.forget_key(&key).await.unwrap();
-    let again = bed.store.create(&key, None, metalake("ml")).await.unwrap_err();
-    assert!(matches!(again, Error::AlreadyExists { .. }), "{again}");
-    // A key that did nothing is as good as forgotten.
-    bed.store.forget_key(&key).await.unwrap();
 }
 
 async fn keys_of_two_principals_are_two_keys(bed: Bed) {

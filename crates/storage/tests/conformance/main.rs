@@ -24,6 +24,7 @@ mod plans;
 mod pooler;
 mod proxy;
 mod task;
+mod undo;
 mod update;
 
 use libtest_mimic::{Arguments, Trial};
@@ -38,6 +39,7 @@ fn main() {
         drop::TESTS,
         model::TESTS,
         task::TESTS,
+        undo::TESTS,
     ];
     let trials = harness::backends()
         .into_iter()

@@ -55,7 +55,7 @@ async fn create(bed: &Bed, schema: &Path, text: &str, place: NewLocation) -> Cre
 async fn created(bed: &Bed, schema: &Path, text: &str, place: NewLocation) -> Vec<Task> {
     match create(bed, schema, text, place).await {
         CreatedWithLocations::Done(_, tasks) => tasks,
-        CreatedWithLocations::Blocked => panic!("blocked"),
+        other => panic!("{other:?}"),
     }
 }
 
