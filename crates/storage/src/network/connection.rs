@@ -71,7 +71,7 @@ impl Connector {
 
     /// Connects and sets what the protocols rely on: isolation, and a bound for every wait. Answers the term in which the
     /// connection's server is the primary as well.
-    pub(super) async fn connect(
+    pub(crate) async fn connect(
         &self,
         options: &NetworkOptions,
     ) -> Result<(Box<dyn Connection>, u64), Failure> {
