@@ -56,11 +56,16 @@ pub(crate) async fn die_at_each(fleet: &mut Fleet<'_>, log: &Log) -> Result<Vec<
     let mut amiss = Vec::new();
     for (number, point) in POINTS.into_iter().enumerate() {
         let (victim, from) = (number % fleet.count(), log.now());
-        fleet.hooks(victim)?.arm(point, ANY_NAME, Action::Exit).await?;
+        // Somebody may come to the point before the answer is out, and then there is none.
+        let armed = fleet.hooks(victim)?.arm(point, ANY_NAME, Action::Exit).await;
         let addresses = fleet.addresses();
         let dying = async { tokio::time::timeout(REACHED_WITHIN, fleet.has_died(victim)).await };
         let (died, linked) = tokio::join!(dying, linker.link(&addresses, victim, number));
-        died.with_context(|| format!("nobody came to {point}"))??;
+        let Ok(died) = died else {
+            armed?;
+            bail!("nobody came to {point}");
+        };
+        died?;
         linked.with_context(|| format!("a link while a server died at {point}"))?;
         fleet.revive(victim, from).await?;
         if !linker.sets(fleet.server(victim), point).await? {
