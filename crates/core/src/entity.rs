@@ -114,18 +114,6 @@ impl<P: Payload> Draft<P> {
         }
     }
 
-    /// [`Error::NotInUse`] of what is disabled, on whatever row the change meets.
-    pub fn require_in_use(&self) -> Result<()> {
-        if self.in_use {
-            Ok(())
-        } else {
-            Err(Error::NotInUse {
-                kind: P::KIND,
-                path: self.name.to_string(),
-            })
-        }
-    }
-
     /// Applies the changes of one request in their order, then checks the whole.
     pub fn apply_all(&mut self, changes: &[P::Change]) -> Result<()> {
         for change in changes {

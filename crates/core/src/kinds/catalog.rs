@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::SwitchableChange;
+use super::change::Described;
 use crate::{CatalogType, Draft, Kind, Name, Payload, Properties, PropertyChange, Provider, Result};
 
 /// What a catalog keeps.
@@ -24,23 +25,18 @@ impl Catalog {
     }
 }
 
+impl Described for Catalog {
+    fn described(&mut self) -> (&mut Option<String>, &mut Properties) {
+        (&mut self.comment, &mut self.properties)
+    }
+}
+
 impl Payload for Catalog {
     const KIND: Kind = Kind::Catalog;
     type Change = SwitchableChange;
 
     fn apply(draft: &mut Draft<Self>, change: &SwitchableChange) -> Result<()> {
-        match change {
-            SwitchableChange::SetInUse(in_use) => draft.in_use = *in_use,
-            SwitchableChange::Common(change) => {
-                draft.require_in_use()?;
-                change.apply(
-                    &mut draft.name,
-                    &mut draft.payload.comment,
-                    &mut draft.payload.properties,
-                );
-            }
-        }
-        Ok(())
+        change.apply(draft)
     }
 
     fn property_change(change: &SwitchableChange) -> Option<&PropertyChange> {

@@ -1,6 +1,11 @@
 //! The changes that kinds have in common. A kind that takes others too wraps these.
 
-use crate::{Name, Properties, PropertyChange};
+use crate::{Draft, Error, Name, Payload, Properties, PropertyChange, Result};
+
+/// What has a comment and free properties to change.
+pub(super) trait Described: Payload {
+    fn described(&mut self) -> (&mut Option<String>, &mut Properties);
+}
 
 /// One change of what has a name, a comment and free properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,9 +35,10 @@ impl CommonChange {
         }
     }
 
-    pub(super) fn apply(&self, name: &mut Name, comment: &mut Option<String>, properties: &mut Properties) {
+    pub(super) fn apply<P: Described>(&self, draft: &mut Draft<P>) {
+        let (comment, properties) = draft.payload.described();
         match self {
-            CommonChange::Rename(new_name) => name.clone_from(new_name),
+            CommonChange::Rename(name) => draft.name.clone_from(name),
             CommonChange::UpdateComment(new_comment) => comment.clone_from(new_comment),
             CommonChange::Property(change) => change.apply(properties),
         }
@@ -61,6 +67,21 @@ impl SwitchableChange {
             SwitchableChange::Common(change) => Some(change),
             SwitchableChange::SetInUse(_) => None,
         }
+    }
+
+    /// [`Error::NotInUse`] of what is disabled, on whatever row the change meets, but for a change of the switch.
+    pub(super) fn apply<P: Described>(&self, draft: &mut Draft<P>) -> Result<()> {
+        match self {
+            SwitchableChange::SetInUse(in_use) => draft.in_use = *in_use,
+            SwitchableChange::Common(_) if !draft.in_use => {
+                return Err(Error::NotInUse {
+                    kind: P::KIND,
+                    path: draft.name.to_string(),
+                });
+            }
+            SwitchableChange::Common(change) => change.apply(draft),
+        }
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::CommonChange;
+use super::change::Described;
 use crate::{Draft, Error, Kind, Missing, Name, Payload, Properties, PropertyChange, Result};
 
 /// The name of a location, or of a URI, that was given without one.
@@ -65,16 +66,18 @@ impl Fileset {
     }
 }
 
+impl Described for Fileset {
+    fn described(&mut self) -> (&mut Option<String>, &mut Properties) {
+        (&mut self.comment, &mut self.properties)
+    }
+}
+
 impl Payload for Fileset {
     const KIND: Kind = Kind::Fileset;
     type Change = CommonChange;
 
     fn apply(draft: &mut Draft<Self>, change: &CommonChange) -> Result<()> {
-        change.apply(
-            &mut draft.name,
-            &mut draft.payload.comment,
-            &mut draft.payload.properties,
-        );
+        change.apply(draft);
         Ok(())
     }
 

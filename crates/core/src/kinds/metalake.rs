@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::SwitchableChange;
+use super::change::Described;
 use crate::{Draft, Kind, Name, Payload, Properties, PropertyChange, Result};
 
 /// What a metalake keeps.
@@ -15,23 +16,18 @@ pub struct Metalake {
     pub properties: Properties,
 }
 
+impl Described for Metalake {
+    fn described(&mut self) -> (&mut Option<String>, &mut Properties) {
+        (&mut self.comment, &mut self.properties)
+    }
+}
+
 impl Payload for Metalake {
     const KIND: Kind = Kind::Metalake;
     type Change = SwitchableChange;
 
     fn apply(draft: &mut Draft<Self>, change: &SwitchableChange) -> Result<()> {
-        match change {
-            SwitchableChange::SetInUse(in_use) => draft.in_use = *in_use,
-            SwitchableChange::Common(change) => {
-                draft.require_in_use()?;
-                change.apply(
-                    &mut draft.name,
-                    &mut draft.payload.comment,
-                    &mut draft.payload.properties,
-                );
-            }
-        }
-        Ok(())
+        change.apply(draft)
     }
 
     fn property_change(change: &SwitchableChange) -> Option<&PropertyChange> {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::CommonChange;
+use super::change::Described;
 use crate::{Draft, Error, Kind, Name, Payload, Properties, PropertyChange, Result};
 
 /// What a model keeps.
@@ -29,16 +30,18 @@ impl Model {
     }
 }
 
+impl Described for Model {
+    fn described(&mut self) -> (&mut Option<String>, &mut Properties) {
+        (&mut self.comment, &mut self.properties)
+    }
+}
+
 impl Payload for Model {
     const KIND: Kind = Kind::Model;
     type Change = CommonChange;
 
     fn apply(draft: &mut Draft<Self>, change: &CommonChange) -> Result<()> {
-        change.apply(
-            &mut draft.name,
-            &mut draft.payload.comment,
-            &mut draft.payload.properties,
-        );
+        change.apply(draft);
         Ok(())
     }
 
