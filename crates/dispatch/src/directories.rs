@@ -19,8 +19,8 @@ use tokio_util::task::TaskTracker;
 use treeline_connectors::{FileStat, Locations, Made, Removed, Stat};
 use treeline_core::{EntityId, Error, Result};
 use treeline_storage::{Removal, Store, Task, TaskFilter, TaskKind};
-pub(crate) use waits::{POLL, give_up_after};
-use waits::{left_behind, rest, still_to_be_removed};
+pub(crate) use waits::{give_up_after, rest};
+use waits::{left_behind, name_of, still_to_be_removed};
 
 /// Tasks that a request claims at once.
 const BATCH: u16 = 64;
@@ -141,7 +141,7 @@ impl Directories {
             };
             match ran {
                 Ran::Done => {}
-                Ran::Nothing => rest(location).await?,
+                Ran::Nothing => rest("purge.waits", name_of(location)).await?,
                 Ran::Failed(place, error) => {
                     failures += 1;
                     next_try = Instant::now() + retry_wait(failures);
@@ -165,7 +165,7 @@ impl Directories {
             }
             ran?;
             give_up_after(deadline)?;
-            rest(location).await?;
+            rest("purge.waits", name_of(location)).await?;
         }
         Ok(())
     }
@@ -351,7 +351,7 @@ impl Directories {
 #[cfg(feature = "test-hooks")]
 async fn hold(point: &str, task: &Task) -> Result<()> {
     match task.kind {
-        TaskKind::RemoveTree => treeline_storage::hooks::reach(point, waits::name_of(&task.location)).await,
+        TaskKind::RemoveTree => treeline_storage::hooks::reach(point, name_of(&task.location)).await,
         TaskKind::MakeDirectory | TaskKind::RemoveEmptyDirectory => Ok(()),
     }
 }

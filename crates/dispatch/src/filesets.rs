@@ -8,7 +8,7 @@ use treeline_core::kinds::{Catalog, Fileset, FilesetType, Schema};
 use treeline_core::{Entity, Error, Kind, NewEntity, Path, Properties, Result};
 use treeline_storage::{CreatedWithLocations, KeptCreate, NewLocation, Task, Undone, WriteContext};
 
-use crate::directories::{POLL, give_up_after};
+use crate::directories::{give_up_after, rest};
 use crate::dispatcher::{Dispatcher, require_managed};
 use crate::{guard, locations};
 
@@ -162,9 +162,7 @@ impl Dispatcher {
             if kept == KeptCreate::Left {
                 failed = self.make_left(entity, deadline).await.err();
             }
-            #[cfg(feature = "test-hooks")]
-            treeline_storage::hooks::reach("create.waits", entity.name.as_str()).await?;
-            tokio::time::sleep(POLL).await;
+            rest("create.waits", entity.name.as_str()).await?;
         }
     }
 

@@ -7,7 +7,7 @@ use treeline_connectors::contains;
 use treeline_core::{Error, Result};
 
 /// How often a create looks whether somebody else's removal is done, or, under a key, somebody else's directories.
-pub(crate) const POLL: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
 /// What a create has waited for in vain.
 pub(super) fn left_behind(location: &str, state: &str) -> Error {
@@ -37,16 +37,17 @@ pub(crate) fn give_up_after(deadline: Instant) -> Result<()> {
     })
 }
 
-/// Somebody else removes a tree that a create at this location waits for.
-pub(super) async fn rest(location: &str) -> Result<()> {
+/// Somebody else is at work on what a create waits for: a moment between two looks, at a sync point of this name.
+pub(crate) async fn rest(point: &str, name: &str) -> Result<()> {
     #[cfg(feature = "test-hooks")]
-    treeline_storage::hooks::reach("purge.waits", name_of(location)).await?;
-    let _ = location;
+    treeline_storage::hooks::reach(point, name).await?;
+    #[cfg(not(feature = "test-hooks"))]
+    let _ = (point, name);
     tokio::time::sleep(POLL).await;
     Ok(())
 }
 
-#[cfg(feature = "test-hooks")]
+/// What a sync point of directory work is armed by.
 pub(super) fn name_of(location: &str) -> &str {
     location.rsplit('/').next().unwrap_or_default()
 }
