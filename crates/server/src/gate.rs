@@ -97,17 +97,19 @@ async fn take_turn(app: &App, request: Request, next: Next) -> Response {
             Ok(taken) => taken,
             Err(refusal) => return refusal.into_response(),
         };
-        let handled = if is_asked_by_operators(request.uri().path()) {
-            AssertUnwindSafe(next.run(request)).catch_unwind().await
-        } else {
+        let handling = async {
+            if is_asked_by_operators(request.uri().path()) {
+                return next.run(request).await;
+            }
             let Ok(turn) = Arc::clone(app.turns()).acquire_owned().await else {
                 return Refusal::timed_out("the server is shutting down").into_response();
             };
-            AssertUnwindSafe(Held::new(turn, room).during(next.run(request)))
-                .catch_unwind()
-                .await
+            Held::new(turn, room).during(next.run(request)).await
         };
-        handled.unwrap_or_else(|_| Refusal::internal("a handler panicked").into_response())
+        AssertUnwindSafe(handling)
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| Refusal::internal("a handler panicked").into_response())
     };
     tokio::time::timeout(app.limits().request_max, work)
         .await
